@@ -1,0 +1,88 @@
+"""Arrays that are made once and kept in the user's cache folder, safely under parallel processes."""
+
+import contextlib
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+
+logger = logging.getLogger(__name__)
+
+
+def load_or_make(name: str, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays kept under `name`, made and kept now if there are none."""
+    path = cache_folder() / f"{name}.npz"
+    arrays = read(path)
+    if arrays is None:
+        arrays = make()
+        keep(path, arrays)
+    return arrays
+
+
+def fingerprint(*arrays: NDArray[Any]) -> str:
+    """16 hex digits that change with any type, shape or byte of the arrays."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """$GRCL_CACHE, or `grcl` in the user's cache folder."""
+    chosen = os.environ.get("GRCL_CACHE")
+    return Path(chosen).expanduser() if chosen else user_cache_folder() / "grcl"
+
+
+def user_cache_folder() -> Path:
+    """Where this platform keeps what can be made again."""
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen)
+    try:
+        return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    except RuntimeError:  # a user without a home, as in some containers
+        return Path(tempfile.gettempdir())
+
+
+def read(path: Path) -> Arrays | None:
+    """The arrays in the file, or None if they have to be made."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except FileNotFoundError:
+        return None
+    except Exception as error:  # a damaged file fails in many ways, and making it anew mends them all
+        logger.warning("the cache file %s cannot be read (%s) and is made anew", path, error)
+        return None
+
+
+def keep(path: Path, arrays: Arrays) -> None:
+    """Write the file whole or not at all; a folder that cannot be written only costs time at the next start."""
+    unfinished = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_through(unfinished, arrays)
+        unfinished.replace(path)
+    except OSError as error:
+        logger.info("nothing is kept in %s (%s); set GRCL_CACHE to a folder that can be written", path.parent, error)
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+
+
+def write_through(path: Path, arrays: dict[str, Any]) -> None:
+    """Write the arrays and wait until they are on the disk."""
+    with path.open("xb") as file:
+        np.savez(file, **arrays)
+        file.flush()
+        os.fsync(file.fileno())

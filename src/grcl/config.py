@@ -1,0 +1,211 @@
+"""Run settings: typed, frozen, validated before any work is done. This record is the only place where a setting has a
+name, a type, a bound, a default and a sentence; command line, TOML presets and config.json are views of it."""
+
+import difflib
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from grcl.benchmarks import BENCHMARKS
+from grcl.data.augment import Augmentation
+from grcl.memory.episodic import Memory
+from grcl.methods import METHODS
+from grcl.methods.supervised import Supervised
+from grcl.networks import ENCODERS, Network
+from grcl.runtime.errors import Refusal
+from grcl.runtime.run_directory import differences
+from grcl.runtime.settings import Settings
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# Settings that change neither the result nor what it is called.
+WITHOUT_EFFECT = ("data", "training.log_every", "training.checkpoint_seconds")
+
+
+class Training(Settings):
+    """How every target stage is trained, whatever the method."""
+
+    epochs: PositiveInt = 240
+    """Passes per stage; for the contrastive methods over the source, the memory and the target together."""
+    batch_size: PositiveInt = 256
+    """Images per batch and feed, over all processes; clamped to the domain."""
+    threads: PositiveInt = 2
+    """CPU threads; another number changes the order of sums and so the last bits of a result."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
+    log_every: PositiveInt = 10
+    """Steps between two lines of the log."""
+    checkpoint_seconds: NonNegativeFloat = 60.0
+    """Seconds between two checkpoints within a stage."""
+
+
+class Stage0(Supervised.Config):
+    """How the source model is trained, once for all methods of a seed."""
+
+    epochs: PositiveInt = 40
+    """Passes over the source."""
+    batch_size: PositiveInt = 128
+    """Images per batch."""
+
+
+class RunSettings(Settings):
+    """One continual run."""
+
+    benchmark: str = "mini"
+    """The benchmark."""
+    method: str = "grcl"
+    """The method."""
+    seed: NonNegativeInt = 0
+    """Seed of all draws of the training; data and splits have their own."""
+    data: Path | None = None
+    """Folder that holds the benchmark's data; mini needs none."""
+    source: str
+    """The labelled domain."""
+    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The unlabelled domains in their order; a+b mixes two in one stage."""
+    training: Training = Training()
+    stage0: Stage0 = Stage0()
+    memory: Memory = Memory()
+    network: Network = Network()
+    augmentation: Augmentation = Augmentation()
+
+    @property
+    def own(self) -> Settings:
+        """The method's own section."""
+        section: Settings = getattr(self, self.method)
+        return section
+
+    def as_json(self) -> dict[str, Any]:
+        """The settings as plain values, as config.json holds them."""
+        return self.model_dump(mode="json")
+
+
+class Flag(NamedTuple):
+    """One setting as a flag of the command line."""
+
+    key: str
+    field: FieldInfo
+    default: Any
+
+
+def settings_class(method: str) -> type[RunSettings]:
+    """The record of a run with this method: the common settings, and the method's own in a section of its name."""
+    section = METHODS[known(method, METHODS, "method")].Config
+    return create_model("RunSettings", __base__=RunSettings, **{method: (section, section())})  # type: ignore[call-overload, no-any-return]
+
+
+def resolve(benchmark: str, method: str, overrides: Mapping[str, Any], preset: str | None = None) -> RunSettings:
+    """The preset of the benchmark, with `overrides` such as {"memory.size": 256} on top, validated."""
+    record = settings_class(method)
+    values = read_preset(preset or known(benchmark, BENCHMARKS, "benchmark"))
+    values = {key: value for key, value in values.items() if key not in METHODS or key == method}
+    values |= {"benchmark": benchmark, "method": method}
+    for key, value in overrides.items():
+        place = values
+        *sections, name = key.split(".")
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise Refusal(unknown_key(record, key))
+        place[name] = value
+    try:
+        settings = record.model_validate(_with_stream(values))
+    except ValidationError as error:
+        raise Refusal(_sentence(record, error)) from None
+    known(settings.network.name, ENCODERS, "network")
+    return settings
+
+
+def variant(settings: RunSettings, preset: str | None = None) -> dict[str, Any]:
+    """The settings in which a run differs from its preset: what its directory is named after."""
+    plain = resolve(settings.benchmark, settings.method, {}, preset)
+    unnamed = ("seed", "training.device", "training.threads", *WITHOUT_EFFECT)
+    changed = differences(plain.as_json(), settings.as_json())
+    return {key: new for key, (_, new) in sorted(changed.items()) if key not in unnamed}
+
+
+def read_preset(name: str) -> dict[str, Any]:
+    """A preset of the package by name, or a TOML file by path."""
+    shipped = resources.files("grcl") / "presets" / f"{name}.toml"
+    try:
+        text = Path(name).read_text(encoding="utf-8") if name.endswith(".toml") else shipped.read_text(encoding="utf-8")
+        return tomllib.loads(text)
+    except OSError:
+        names = sorted(path.name.removesuffix(".toml") for path in (resources.files("grcl") / "presets").iterdir())
+        raise Refusal(f"no preset {name!r}; give a .toml file or one of: {', '.join(names)}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refusal(f"preset {name} is not valid TOML: {error}") from None
+
+
+def flags(record: type[BaseModel], default: BaseModel | None = None, prefix: str = "") -> Iterator[Flag]:
+    """All settings of a record, sections included, as dotted keys."""
+    for name, entry in record.model_fields.items():
+        key, kind = f"{prefix}{name}", entry.annotation
+        value = getattr(default, name, entry.get_default())
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from flags(kind, value, f"{key}.")
+        else:
+            yield Flag(key, entry, value)
+
+
+def choices(entry: FieldInfo) -> str:
+    """The values that a flag takes, for its help: {cpu,cuda}, INT, FLOAT ..."""
+    kind: Any = entry.annotation
+    if get_origin(kind) is Literal:
+        return "{" + ",".join(map(str, get_args(kind))) + "}"
+    if isinstance(kind, types.UnionType):
+        kind = get_args(kind)[0]
+    names = {int: "N", float: "X", bool: "{true,false}", Path: "PATH"}
+    return names.get(kind, "NAME")
+
+
+def known(name: str, names: Mapping[str, Any], what: str) -> str:
+    """`name`, if it is one of `names`; else a refusal that tells the nearest."""
+    if name in names:
+        return name
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
+    raise Refusal(f"unknown {what} {name!r}; {hint}")
+
+
+def unknown_key(record: type[BaseModel], key: str) -> str:
+    """The sentence that refuses a setting nobody knows, with the nearest one that exists."""
+    keys = [flag.key for flag in flags(record)]
+    plain = key.replace("-", "_")
+    # The last word alone finds training.epochs for "epochs".
+    same_word = [candidate for candidate in keys if candidate.split(".")[-1] == plain.split(".")[-1]]
+    near = same_word or difflib.get_close_matches(plain, keys, n=1, cutoff=0.5)
+    return f"unknown setting {key!r}" + (f"; did you mean {near[0]}?" if near else "; see grcl run --help")
+
+
+def _with_stream(values: dict[str, Any]) -> dict[str, Any]:
+    """Source and targets spelled out: the benchmark's own order where none is given."""
+    order = BENCHMARKS[values["benchmark"]].order()
+    names = dict.fromkeys(order)
+    source = known(values.get("source") or order[0], names, "domain")
+    targets = values.get("targets") or [name for name in order if name != source]
+    mentioned = [source]
+    for name in (part for stage in targets for part in str(stage).split("+")):
+        if known(name, names, "domain") in mentioned:
+            raise Refusal(f"domain {name!r} comes twice in the stream; every domain has one stage")
+        mentioned.append(name)
+    return {**values, "source": source, "targets": tuple(targets)}
+
+
+def _sentence(record: type[BaseModel], error: ValidationError) -> str:
+    """One sentence for the first thing that is wrong."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return unknown_key(record, key)
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{key} = {first['input']!r}: {message[0].lower()}{message[1:]}"

@@ -1,0 +1,95 @@
+"""What a batch holds. Order and augmentation are pure functions of (seed, stage, step), made for the global batch."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from grcl.data.augment import Augmentation, apply, draw
+from grcl.data.images import Images
+from grcl.runtime import distributed
+from grcl.runtime.seeding import generator
+from grcl.shapes import Float, Int
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One feed's part of a batch; with two views, the second views follow the first ones in `images`."""
+
+    images: Float[Tensor, "rows 3 height width"]
+    index: Int[Tensor, " batch"]
+    labels: Int[Tensor, " batch"] | None = None
+
+
+Batch = Mapping[str, Samples]
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A set of images that batches are drawn from. The one feed with a `clock` tells how many images an epoch has."""
+
+    name: str
+    images: Images
+    labels: Int[Tensor, " n"] | None = None
+    augmentation: Augmentation | None = None
+    views: int = 1
+    clock: int | None = None
+
+
+class Feeder:
+    """Batches by step number. Each feed goes through its images in a new order every pass; a short rest is left out."""
+
+    def __init__(self, feeds: Sequence[Feed], batch_size: int, path: tuple[int, int], device: torch.device) -> None:
+        self.feeds = feeds
+        self.batch_size = batch_size
+        self.path = path
+        self.device = device
+        self._orders: dict[str, tuple[int, Tensor]] = {}
+
+    @cached_property
+    def steps_per_epoch(self) -> int:
+        """How many steps one pass of the clock takes; none where there is nothing to train on."""
+        clocks = [feed.clock for feed in self.feeds if feed.clock is not None]
+        return max(1, clocks[0] // self.batch_size) if clocks else 0
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The global batch size of each feed: clamped to the feed, and a multiple of the number of processes."""
+        sizes = {feed.name: min(self.batch_size, len(feed.images)) for feed in self.feeds}
+        for name, size in sizes.items():
+            if size < self.batch_size:
+                logger.warning("batch of %s clamped to the %d images that it has", name, size)
+        return {name: size - size % distributed.world_size() for name, size in sizes.items()}
+
+    def batch(self, step: int) -> Batch:
+        """The samples of one step: this process's share of the global batch."""
+        return {feed.name: self._samples(feed, step) for feed in self.feeds}
+
+    def _samples(self, feed: Feed, step: int) -> Samples:
+        size = self.sizes[feed.name]
+        share = distributed.share_slice(size)
+        index = self._order(feed, step)[share]
+        pixels = feed.images.read(index).to(self.device).float() / 255
+        if feed.augmentation:
+            pixels = torch.cat([self._view(feed, step, view, pixels) for view in range(feed.views)])
+        labels = None if feed.labels is None else feed.labels[index].to(self.device)
+        return Samples(pixels, index.to(self.device), labels)
+
+    def _order(self, feed: Feed, step: int) -> Int[Tensor, " batch"]:
+        size = self.sizes[feed.name]
+        turn, place = divmod(step, len(feed.images) // size)
+        if self._orders.get(feed.name, (None,))[0] != turn:
+            source = generator(*self.path, feed.name, "order", turn)
+            self._orders[feed.name] = turn, torch.randperm(len(feed.images), generator=source)
+        return self._orders[feed.name][1][place * size : (place + 1) * size]
+
+    def _view(self, feed: Feed, step: int, view: int, pixels: Tensor) -> Tensor:
+        assert feed.augmentation is not None
+        size = self.sizes[feed.name]
+        draws = draw(feed.augmentation, size, generator(*self.path, feed.name, "view", step, view))
+        return apply(pixels, draws.rows(distributed.share_slice(size)).to(self.device))

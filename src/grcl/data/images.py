@@ -1,0 +1,52 @@
+"""Images by index: uint8 tensors of shape (n, 3, height, width), wherever they are kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from grcl.shapes import Int, UInt8
+
+
+class Images(Protocol):
+    """What the rest of the package asks of a set of images."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]: ...
+
+
+@dataclass(frozen=True)
+class ImageArray:
+    """Images that fit in memory."""
+
+    pixels: UInt8[Tensor, "n 3 height width"]
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
+        return self.pixels[index]
+
+
+class Joined:
+    """Several sets of images behind one index, in their order; nothing is copied."""
+
+    def __init__(self, parts: Sequence[Images]) -> None:
+        self.parts = tuple(part for part in parts if len(part))
+        sizes = torch.tensor([0] + [len(part) for part in self.parts])
+        self.starts = sizes.cumsum(0)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
+        which = torch.bucketize(index, self.starts[1:], right=True)
+        pieces = {int(k): self.parts[k].read(index[which == k] - self.starts[k]) for k in which.unique()}
+        example: Tensor = next(iter(pieces.values()))
+        joined: Tensor = example.new_empty((len(index), *example.shape[1:]))
+        for k, piece in pieces.items():
+            joined[which == k] = piece
+        return joined

@@ -1,0 +1,43 @@
+"""Applying a network to whole sets of images; the only reader of hidden labels."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from grcl.data.images import Images
+from grcl.data.stream import Domain, Labelled
+from grcl.shapes import Float, Int
+
+_BATCH = 500
+
+
+@torch.no_grad()
+def map_images(function: Callable[[Tensor], Tensor], images: Images, device: torch.device) -> Tensor:
+    """`function` of every image, in order; the images reach it as floats in 0..1."""
+    parts = [function(images.read(index).to(device).float() / 255) for index in torch.arange(len(images)).split(_BATCH)]
+    return torch.cat(parts)
+
+
+def accuracy(predict: Callable[[Tensor], Tensor], labelled: Labelled, device: torch.device) -> float:
+    """The share of images whose best-scored class is their own."""
+    scores = map_images(predict, labelled.images, device)
+    return float((scores.argmax(dim=1).cpu() == labelled.labels).double().mean())
+
+
+def cross_entropy(predict: Callable[[Tensor], Tensor], labelled: Labelled, device: torch.device) -> float:
+    """Mean cross-entropy over a whole labelled set: either side of Eq. 5 to 7."""
+    scores = map_images(predict, labelled.images, device)
+    return float(torch.nn.functional.cross_entropy(scores, labelled.labels.to(device)))
+
+
+def hidden_label_accuracy(domains: tuple[Domain, ...], labels: Int[Tensor, " n"]) -> float:
+    """How many of the labels given to a stage's training images are right. For reports; no method sees it."""
+    truth = torch.cat([domain.train.labels for domain in domains])
+    return float((labels.cpu() == truth).double().mean())
+
+
+def mean_entropy(scores: Float[Tensor, "n classes"]) -> float:
+    """Mean entropy of the predictions, in nats; low means sure, not right."""
+    log_p = scores.log_softmax(dim=1)
+    return float(-(log_p.exp() * log_p).sum(dim=1).mean())

@@ -1,0 +1,82 @@
+"""One verb for an update: `descend`; and the same within constraints (Eq. 8). Processes average their gradients."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from grcl.gradients.cone import inner_products, solve_dual
+from grcl.gradients.flat import assign, flatten, gradient_of, parameters_of
+from grcl.runtime import distributed
+from grcl.shapes import Float
+
+Loss = Callable[[], Tensor]
+
+
+def descend(loss: Tensor, *optimizers: Optimizer) -> None:
+    """Move the parameters of `optimizers`, and no others, down `loss`."""
+    parameters = parameters_of(*optimizers)
+    gradient = loss.new_empty(sum(parameter.numel() for parameter in parameters))
+    reached = gradient_of(loss, parameters, out=gradient)
+    distributed.average(gradient)
+    assign(parameters, gradient, reached)
+    for optimizer in optimizers:
+        optimizer.step()
+
+
+def descend_within(
+    losses: Mapping[str, Loss], objective: Mapping[str, float], constraints: Sequence[str], optimizer: Optimizer
+) -> dict[str, Tensor]:
+    """Step down Σ wᵢ·lossᵢ over `objective`, projected so that no loss in `constraints` rises to first order (Eq. 8).
+
+    Every loss is built, differentiated into its row and freed before the next: each costs one pass, also
+    when it is both part of the objective and a constraint. Returns what there is to log.
+    """
+    names = [name for name in losses if name not in constraints] + list(constraints)
+    parameters = parameters_of(optimizer)
+    rows = parameters[0].new_empty(len(names), sum(parameter.numel() for parameter in parameters))
+    values, reached = [], [False] * len(parameters)
+    for name, row in zip(names, rows, strict=True):
+        loss = losses[name]()
+        reached = [a or b for a, b in zip(reached, gradient_of(loss, parameters, out=row), strict=True)]
+        values.append(loss.detach())
+    distributed.average(rows)
+
+    weights = rows.new_tensor([objective.get(name, 0.0) for name in names])
+    gradient, limits = weights @ rows, rows[len(names) - len(constraints) :]
+    gram, slopes = inner_products(gradient, limits)
+    multipliers = solve_dual(gram, slopes)
+    before = flatten(parameters)
+    assign(parameters, torch.addmv(gradient, limits.T, multipliers.to(gradient)), reached)
+    optimizer.step()
+
+    log = {f"loss/{name}": value for name, value in zip(names, values, strict=True)}
+    return log | _diagnosis(constraints, gradient, limits, before - flatten(parameters), (gram, slopes, multipliers))
+
+
+def _diagnosis(
+    names: Sequence[str],
+    gradient: Float[Tensor, " p"],
+    limits: Float[Tensor, "m p"],
+    applied: Float[Tensor, " p"],
+    dual: tuple[Tensor, Tensor, Tensor],
+) -> dict[str, Tensor]:
+    """Per constraint: conflict of the objective, multiplier, cosine, and whether the step as applied opposes it.
+
+    The applied step differs from the projected gradient by momentum and weight decay, which can break the constraint.
+    """
+    gram, slopes, multipliers = dual
+    lengths = gram.diagonal().sqrt() * gradient.norm()
+    cosines = slopes / lengths.clamp(min=torch.finfo(lengths.dtype).tiny)
+    opposed = limits @ applied < 0
+    return {
+        f"{what}/{name}": value.float()
+        for what, quantity in (
+            ("violated", slopes < 0),
+            ("multiplier", multipliers),
+            ("cosine", cosines),
+            ("applied", opposed),
+        )
+        for name, value in zip(names, quantity, strict=True)
+    }

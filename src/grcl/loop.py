@@ -1,0 +1,127 @@
+"""The loop: epochs x batches -> method.step. Stage 0 and every later stage go through it."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from grcl.data.feeds import Feeder
+from grcl.data.stream import Stage
+from grcl.methods.base import Method
+from grcl.runtime.errors import Failure
+from grcl.runtime.interruption import Interruption
+from grcl.runtime.log import RunLog
+from grcl.runtime.progress import Display
+from grcl.runtime.seeding import seed_everything
+from grcl.schedule import set_learning_rates
+
+
+class Interrupted(Failure):
+    """A signal ended the training after a step; the state is saved."""
+
+    exit_code = 130
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how a stage is trained."""
+
+    epochs: int
+    batch_size: int
+    seed: int
+    device: torch.device
+    log_every: int
+    checkpoint_seconds: float
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The person at the console: what they see, and whether they have asked to stop."""
+
+    display: Display
+    interruption: Interruption
+
+
+@dataclass
+class Journal:
+    """The log of a run and its running totals."""
+
+    log: RunLog
+    steps: int = 0
+    """Optimiser steps of the run so far."""
+    seconds: float = 0.0
+    """Time that the current stage has trained."""
+    recent: dict[str, list[Tensor]] = field(default_factory=lambda: defaultdict(list))
+
+    def means(self) -> dict[str, float]:
+        """The means of the values since the last call."""
+        means = {name: float(torch.stack(values).mean()) for name, values in self.recent.items()}
+        self.recent.clear()
+        return means
+
+
+@dataclass(frozen=True)
+class Task:
+    """One stage to be trained: from step `start` on, calling `save` with the number of finished steps."""
+
+    title: str
+    stage: Stage
+    start: int
+    save: Callable[[int], None]
+
+
+def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Operator) -> int:
+    """Train one stage; returns how many steps it has."""
+    stage = task.stage
+    feeder = Feeder(method.feeds(stage), plan.batch_size, (plan.seed, stage.index), plan.device)
+    images, total = sum(feeder.sizes.values()), plan.epochs * feeder.steps_per_epoch
+    operator.display.stage(task.title, total, task.start, feeder.steps_per_epoch)
+    method.train()
+    tick = saved = time.monotonic()
+    for step in range(task.start, total):
+        # one update, whose every draw depends on (seed, stage, step) alone
+        seed_everything(plan.seed, stage.index, step)
+        set_learning_rates(method.optimizers.values(), step / total)
+        values = method.step(feeder.batch(step), step / total)
+        require_finite(values, task.title, step)
+
+        # tell
+        for name, value in values.items():
+            journal.recent[name].append(value)
+        journal.steps += 1
+        now = time.monotonic()
+        journal.seconds, tick = journal.seconds + now - tick, now
+        if (step + 1) % plan.log_every == 0 or step + 1 == total:
+            means, speed = journal.means(), images * (step + 1) / journal.seconds
+            place = {"stage": stage.index, "epoch": step // feeder.steps_per_epoch, "step": step + 1, "steps": total}
+            journal.log.write("step", **place, learning_rate=_rate(method), images_per_second=speed, values=means)
+            journal.log.scalars(means, journal.steps)
+            operator.display.step(step + 1, means, speed)
+
+        # save
+        if operator.interruption.is_asked or now - saved > plan.checkpoint_seconds:
+            task.save(step + 1)
+            tick = saved = time.monotonic()
+        if operator.interruption.is_asked:
+            raise Interrupted(
+                f"{task.title}: stopped after step {step + 1} of {total}; the same command goes on from there"
+            )
+    if task.start < total:
+        facts = {"steps": total, "images": total * images, "seconds": journal.seconds}
+        journal.log.write("stage", stage=stage.index, name=task.title, **facts)
+        task.save(total)
+    return total
+
+
+def require_finite(values: Mapping[str, Tensor], title: str, step: int) -> None:
+    """Stop before a number that is not finite gets into a checkpoint."""
+    if values and not torch.stack(list(values.values())).isfinite().all():
+        bad = [f"{name} is {float(value)}" for name, value in values.items() if not value.isfinite()]
+        raise Failure(f"{title}, step {step + 1}: {bad[0]}; try a smaller learning rate (the last checkpoint is good)")
+
+
+def _rate(method: Method) -> float:
+    return float(next(iter(method.optimizers.values())).param_groups[0]["lr"])

@@ -1,0 +1,101 @@
+"""The episodic memory M: from every past stage a few images with pseudo-labels. The images themselves are kept,
+so that a learner can go on when the old domain is gone."""
+
+import logging
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from grcl.data.images import ImageArray
+from grcl.data.stream import Labelled, Stage
+from grcl.memory.pseudo_labels import View, cluster_labels, look_at, matched_labels
+from grcl.networks.classifier import Classifier
+from grcl.runtime.seeding import generator
+from grcl.runtime.settings import Settings
+from grcl.shapes import Int, UInt8
+
+logger = logging.getLogger(__name__)
+
+
+class Memory(Settings):
+    """What is remembered of every finished stage."""
+
+    size: PositiveInt = 1024
+    """Images kept of every stage; clamped to what the stage has."""
+    selection: Literal["confident", "agreeing", "balanced", "diverse"] = "confident"
+    """Which images: the most confident (the paper), at random among those whose two labels agree, equally many of each
+    class, or far apart in feature space."""
+    labels: Literal["clusters", "matched", "classifier"] = "clusters"
+    """Their labels: k-means started at the source's class means, k-means matched to the classifier, or the
+    classifier's own."""
+
+
+class Episode(NamedTuple):
+    """M_t: what one stage left behind."""
+
+    pixels: UInt8[Tensor, "n 3 height width"]
+    labels: Int[Tensor, " n"]
+
+    def labelled(self) -> Labelled:
+        """As a set of images to train on."""
+        return Labelled(ImageArray(self.pixels), self.labels)
+
+
+class Recollection(NamedTuple):
+    """A new episode, and what a report tells about how it was made."""
+
+    episode: Episode
+    labels: Int[Tensor, " domain"]
+    agreement: float
+
+
+def remember(stage: Stage, network: Classifier, settings: Memory, seed: int) -> Recollection:
+    """UpdateMemory of Algorithm 1: label all of D_t, keep the chosen part of it."""
+    view = look_at(network, stage.target)
+    labels = {
+        "clusters": lambda: cluster_labels(view, network, stage.source),
+        "matched": lambda: matched_labels(view),
+        "classifier": lambda: view.classes,
+    }[settings.labels]()
+    size = min(settings.size, len(labels))
+    if size < settings.size:
+        logger.warning("memory of stage %d clamped to the %d images that it has", stage.index, size)
+    chosen = _choose(settings.selection, view, labels, size, generator(seed, stage.index, "memory")).cpu()
+    episode = Episode(stage.target.read(chosen), labels.cpu()[chosen])
+    return Recollection(episode, labels.cpu(), float((labels == view.classes).double().mean()))
+
+
+def _choose(
+    selection: str, view: View, labels: Int[Tensor, " n"], size: int, source: torch.Generator
+) -> Int[Tensor, " size"]:
+    """The places of the images to keep."""
+    if selection == "diverse":
+        return _spread(view, size)
+    if selection == "confident":
+        return view.confidence.topk(size).indices
+    if selection == "agreeing":
+        chance = torch.rand(len(labels), generator=source).to(view.scores)
+        return (chance + (labels == view.classes)).topk(size).indices
+    # Balanced: the most confident of every class, one after another.
+    return torch.argsort(_rank_within_class(view, labels), stable=True)[:size]
+
+
+def _rank_within_class(view: View, labels: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
+    ranks = torch.empty_like(labels)
+    for members in (torch.nonzero(labels == k)[:, 0] for k in labels.unique()):
+        order = view.confidence[members].argsort(descending=True, stable=True)
+        ranks[members[order]] = torch.arange(len(members), device=labels.device)
+    return ranks
+
+
+def _spread(view: View, size: int) -> Int[Tensor, " size"]:
+    """Farthest-first: begin with the most confident image, then always the one least like those chosen."""
+    chosen = [int(view.confidence.argmax())]
+    likeness = view.features @ view.features[chosen[0]]
+    for _ in range(size - 1):
+        likeness[chosen[-1]] = torch.inf
+        chosen.append(int(likeness.argmin()))
+        likeness = torch.maximum(likeness, view.features @ view.features[chosen[-1]])
+    return torch.tensor(chosen, device=view.features.device)

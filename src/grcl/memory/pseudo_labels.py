@@ -1,0 +1,81 @@
+"""Pseudo-labels by k-means on the features of a whole domain (Sec. 3.2)."""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from grcl.data.images import Images
+from grcl.data.stream import Labelled
+from grcl.evaluate import map_images
+from grcl.networks.classifier import Classifier
+from grcl.shapes import Float, Int
+
+_ROUNDS = 100
+
+
+class View(NamedTuple):
+    """What a network sees in a set of images: unit-norm features and class scores."""
+
+    features: Float[Tensor, "n features"]
+    scores: Float[Tensor, "n classes"]
+
+    @property
+    def classes(self) -> Int[Tensor, " n"]:
+        """The classifier's own labels."""
+        return self.scores.argmax(dim=1)
+
+    @property
+    def confidence(self) -> Float[Tensor, " n"]:
+        """The probability of the most likely class."""
+        return self.scores.softmax(dim=1).amax(dim=1)
+
+
+def look_at(network: Classifier, images: Images) -> View:
+    """Features and scores of all images, from one pass."""
+    features = map_images(network.features, images, network.mean.device)
+    with torch.no_grad():
+        return View(F.normalize(features, dim=1), network.head(features))
+
+
+def class_means(features: Float[Tensor, "n features"], labels: Int[Tensor, " n"], start: Tensor) -> Tensor:
+    """The mean feature of every class; a class without members keeps its row of `start`."""
+    sums = torch.zeros_like(start).index_add_(0, labels, features)
+    counts = torch.bincount(labels, minlength=len(start))[:, None]
+    return torch.where(counts > 0, sums / counts.clamp(min=1), start)
+
+
+def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k features"]) -> Int[Tensor, " n"]:
+    """Lloyd's k-means from the given centroids; cluster k stays cluster k, and an empty one keeps its centroid.
+
+    scikit-learn moves an empty cluster to far-off points, which would cut its tie to a class.
+    """
+    centroids, labels = start, None
+    for _ in range(_ROUNDS):
+        nearest = (features @ centroids.T - 0.5 * centroids.square().sum(dim=1)).argmax(dim=1)
+        if labels is not None and torch.equal(nearest, labels):
+            break
+        labels, centroids = nearest, class_means(features, nearest, centroids)
+    assert labels is not None
+    return labels
+
+
+def cluster_labels(view: View, network: Classifier, source: Labelled) -> Int[Tensor, " n"]:
+    """k-means labels with the centroids started at the class means of the source, so that cluster k is class k."""
+    anchor = look_at(network, source.images).features
+    start = torch.zeros(network.classes, anchor.shape[1], device=anchor.device)
+    return cluster(view.features, class_means(anchor, source.labels.to(anchor.device), start))
+
+
+def matched_labels(view: View) -> Int[Tensor, " n"]:
+    """k-means from evenly spaced images; each cluster gets a class by the classifier's votes (Hungarian matching)."""
+    classes = view.scores.shape[1]
+    spaced = torch.linspace(0, len(view.features) - 1, classes).long().to(view.features.device)
+    clusters = cluster(view.features, view.features[spaced])
+    votes = torch.zeros(classes, classes).index_put_(
+        (clusters.cpu(), view.classes.cpu()), torch.tensor(1.0), accumulate=True
+    )
+    _, class_of = linear_sum_assignment(votes.numpy(), maximize=True)
+    return torch.from_numpy(class_of).to(clusters)[clusters]

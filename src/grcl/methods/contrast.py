@@ -1,0 +1,106 @@
+"""The contrastive part that several methods share: projector g, feature bank B_t and InfoNCE over them (Sec. 3.1)."""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from grcl.data.feeds import Feed, Samples
+from grcl.data.stream import Stage
+from grcl.evaluate import map_images
+from grcl.losses import info_nce
+from grcl.memory.bank import FeatureBank
+from grcl.methods.optimizers import Share
+from grcl.networks.classifier import Classifier
+from grcl.runtime.settings import Settings
+from grcl.shapes import Float
+
+
+class ContrastSettings(Settings):
+    """The contrastive loss (Eq. 1); the paper's numbers are the defaults."""
+
+    temperature: PositiveFloat = 0.07
+    """τ of Eq. 1."""
+    negatives: PositiveInt = 1024
+    """Keys drawn from the bank for every batch; clamped to the bank."""
+    key_momentum: Share = 0.5
+    """Share of the old key that an update keeps."""
+    hidden: PositiveInt = 2048
+    """Width of the projector's hidden layer."""
+    size: PositiveInt = 128
+    """Numbers per key."""
+    query: Literal["view", "literal", "two_views"] = "view"
+    """The fresh embedding of a view against the sample's own key; the paper to the letter, whose negatives have no
+    gradient; or two fresh views against each other."""
+    bank_holds_memory: bool = True
+    """Whether the remembered images take part in the contrastive loss."""
+
+
+class Contrast(nn.Module):
+    """g and B_t, and the loss of a batch over them."""
+
+    bank: FeatureBank
+
+    def __init__(self, settings: ContrastSettings, feature_size: int) -> None:
+        super().__init__()
+        self.settings = settings
+        self.projector = nn.Sequential(
+            nn.Linear(feature_size, settings.hidden, bias=False),
+            nn.ReLU(),
+            nn.Linear(settings.hidden, settings.size, bias=False),
+        )
+
+    def feed(self, stage: Stage) -> Feed:
+        """Augmented views of the union; one pass over it is an epoch."""
+        union = stage.union(self.settings.bank_holds_memory)
+        views = 2 if self.settings.query == "two_views" else 1
+        return Feed("union", union, augmentation=stage.augmentation, views=views, clock=len(union))
+
+    def begin(self, stage: Stage) -> None:
+        """Make room for the keys of this stage."""
+        instances = len(stage.union(self.settings.bank_holds_memory))
+        bank = FeatureBank(instances, self.settings.size, self.settings.key_momentum)
+        self.bank = bank.to(next(self.projector.parameters()).device)
+
+    def fill_bank(self, network: Classifier, stage: Stage) -> None:
+        """k(x) = g(f(x; θ_{t−1})) for every instance, without augmentation."""
+        union = stage.union(self.settings.bank_holds_memory)
+        self.bank.fill(map_images(lambda images: self.embed(network, images), union, self.bank.keys.device))
+
+    def embed(self, network: Classifier, images: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n size"]:
+        """g(f(x)) on the unit sphere."""
+        return F.normalize(self.projector(network.features(images)), dim=1)
+
+    def on(self, samples: Samples, network: Classifier) -> "ContrastOfBatch":
+        """The contrastive loss of one batch, to be computed when it is asked for."""
+        return ContrastOfBatch(self, samples, network)
+
+
+class ContrastOfBatch:
+    """L_contrast of one batch (Eq. 1); it keeps the fresh keys, so that updating the bank costs no second pass."""
+
+    def __init__(self, contrast: Contrast, samples: Samples, network: Classifier) -> None:
+        self.contrast = contrast
+        self.samples = samples
+        self.network = network
+        self.fresh: Tensor | None = None
+
+    def loss(self) -> Float[Tensor, ""]:
+        """Build the graph: embed the views, draw negatives, compare."""
+        index, settings = self.samples.index, self.contrast.settings
+        embedded = self.contrast.embed(self.network, self.samples.images)
+        fresh, second = embedded[: len(index)], embedded[len(index) :]
+        self.fresh = fresh.detach()
+        stored = self.contrast.bank.keys[index]
+        query, positive = {"view": (fresh, stored), "literal": (stored, fresh), "two_views": (fresh, second)}[
+            settings.query
+        ]
+        places = self.contrast.bank.draw(settings.negatives)
+        own = places[None, :] == index[:, None]
+        return info_nce(query, positive, self.contrast.bank.keys[places], own, settings.temperature)
+
+    def update_keys(self) -> None:
+        """UpdateKey of Algorithm 1, with the embeddings that the loss was computed from."""
+        assert self.fresh is not None
+        self.contrast.bank.update(self.samples.index, self.fresh)

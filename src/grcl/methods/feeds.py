@@ -1,0 +1,20 @@
+"""The feeds that several methods share."""
+
+from grcl.data.feeds import Feed
+from grcl.data.stream import Stage, join
+
+
+def source_feed(stage: Stage, is_augmented: bool, clock: int | None = None) -> Feed:
+    """The labelled source."""
+    augmentation = stage.augmentation if is_augmented else None
+    return Feed("source", stage.source.images, stage.source.labels, augmentation, clock=clock)
+
+
+def memory_feeds(stage: Stage, form: str) -> tuple[Feed, ...]:
+    """The remembered images with their pseudo-labels: all together (Eq. 6), one feed per episode (Eq. 5), or none."""
+    if form == "off" or not stage.memory:
+        return ()
+    if form == "per_domain":
+        return tuple(Feed(f"memory_{k}", past.images, past.labels) for k, past in enumerate(stage.memory, start=1))
+    memory = join(stage.memory)
+    return (Feed("memory", memory.images, memory.labels),)

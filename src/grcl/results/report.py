@@ -1,0 +1,170 @@
+"""The report of a run: one self-contained HTML page made from the files of its directory alone."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from grcl.results import run_tables, tables
+from grcl.results.accuracy_matrix import AccuracyMatrix
+from grcl.results.figures import accuracy_over_stages, as_svg, both_sides, heat_map, training_lines, training_panels
+from grcl.results.run_files import Curve, RunFiles
+from grcl.results.visible import visible
+
+
+class Plate(NamedTuple):
+    """A figure with its heading and what it shows."""
+
+    title: str
+    caption: str
+    svg: Markup
+
+
+class Lines(NamedTuple):
+    """Which logged values share a figure, and how it reads."""
+
+    prefix: str
+    title: str
+    label: str
+    limits: tuple[float, float] | None
+    caption: str
+
+
+LINES = (
+    Lines(
+        "violated/",
+        "Conflicts",
+        "share of steps",
+        (0.0, 1.0),
+        "Share of the steps whose objective gradient opposed a constraint, so that it was projected.",
+    ),
+    Lines(
+        "applied/",
+        "Conflicts that remained",
+        "share of steps",
+        (0.0, 1.0),
+        "Share of the steps whose update, as applied, still opposed a constraint; momentum can cause this.",
+    ),
+    Lines(
+        "multiplier/",
+        "Multipliers",
+        "multiplier u",
+        None,
+        "Dual variables of the projection (Eq. 9): how much of a constraint's gradient was added, 0 without conflict.",
+    ),
+    Lines(
+        "cosine/",
+        "Cosines",
+        "cosine",
+        None,
+        "Cosine between the gradients of the objective and of each constraint; below 0 they are in conflict.",
+    ),
+)
+
+
+def write_report(directory: Path) -> Path:
+    """Write `report.html` beside the files that it is made from, and return its path."""
+    path = directory / "report.html"
+    _replace(path, render(RunFiles.read(directory)))
+    return path
+
+
+def render(run: RunFiles) -> str:
+    """The page as text; equal files give equal text."""
+    matrix = run.matrix if run.matrix is not None and run.matrix.finished else None
+    parts: dict[str, Any] = {
+        "run": run,
+        "state": _state(run.matrix),
+        "matrix": matrix,
+        "headline": tables.headline(matrix) if matrix else (),
+        "result_plates": _result_plates(matrix) if matrix else [],
+        "training_plates": _training_plates(run),
+        "constraint_plates": _constraint_plates(run),
+        "tables": tables,
+        "run_tables": run_tables,
+    }
+    return _templates().get_template("report.html").render(parts)
+
+
+def _state(matrix: AccuracyMatrix | None) -> str:
+    """Empty for a finished run, else how far it came."""
+    if matrix is None:
+        return "unfinished: no stage has been evaluated yet"
+    return "" if matrix.is_complete else f"unfinished: {matrix.finished} of {len(matrix.stages)} stages"
+
+
+def _result_plates(matrix: AccuracyMatrix) -> list[Plate]:
+    return [
+        _plate(
+            "Accuracy matrix R", "Test accuracy on every domain (columns) after every stage (rows).", heat_map(matrix)
+        ),
+        _plate(
+            "Accuracy over the stages",
+            "Each domain from stage to stage: dashed before the stage that learns it (large mark), solid after.",
+            accuracy_over_stages(matrix),
+        ),
+    ]
+
+
+def _training_plates(run: RunFiles) -> list[Plate]:
+    known = ("loss/", *(lines.prefix for lines in LINES))
+    losses = run.curves("loss/")
+    others = {name: curve for name, curve in run.curves("").items() if not name.startswith(known)}
+    plates = []
+    if losses:
+        plates.append(_plate("Losses", "Means since the previous line of the log.", _panels(run, losses)))
+    if others:
+        plates.append(_plate("Other values", "What else the method logged.", _panels(run, others)))
+    return plates
+
+
+def _constraint_plates(run: RunFiles) -> list[Plate]:
+    plates = [
+        _plate(lines.title, lines.caption, training_lines(curves, run.stage_labels, lines.label, lines.limits))
+        for lines in LINES
+        if (curves := run.curves(lines.prefix))
+    ]
+    if constraints := run.constraints():
+        caption = (
+            "Mean cross-entropy on the source, on the whole memory M and on each past domain's memory M_k, before and"
+            " after every stage. The constraints ask that no bar rises; the projection holds them to first order only."
+        )
+        plates.append(_plate("Both sides of Eq. 5–7", caption, both_sides(constraints)))
+    return plates
+
+
+def _plate(title: str, caption: str, figure: Figure) -> Plate:
+    return Plate(title, caption, Markup(as_svg(figure)))
+
+
+def _panels(run: RunFiles, curves: dict[str, Curve]) -> Figure:
+    return training_panels(curves, run.stage_labels)
+
+
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("grcl.results"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _shown(value: Any) -> Any:
+    """What the page prints: text with nothing invisible in it, our own markup as it is."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write in one go: a reader sees the old page or the new one, never half of it."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,183 @@
+"""A whole continual experiment on one page: Algorithm 1's outer loop, for any method."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grcl.benchmarks import BENCHMARKS
+from grcl.config import WITHOUT_EFFECT, RunSettings
+from grcl.data.stream import DomainStream, Stage
+from grcl.evaluate import accuracy, hidden_label_accuracy
+from grcl.loop import Journal, Operator, Plan, Task, train
+from grcl.memory.episodic import Episode, remember
+from grcl.methods import METHODS, Method
+from grcl.monitors import watch_constraints, watch_target
+from grcl.results.accuracy_matrix import AccuracyMatrix
+from grcl.results.report import write_report
+from grcl.runtime import distributed
+from grcl.runtime.environment import describe_environment
+from grcl.runtime.errors import Refusal
+from grcl.runtime.interruption import Interruption
+from grcl.runtime.log import RunLog
+from grcl.runtime.progress import Display, Silent
+from grcl.runtime.run_directory import RunDirectory
+from grcl.runtime.seeding import seed_everything
+from grcl.source_model import source_model
+
+
+def run(
+    settings: RunSettings, path: Path, source_models: Path | None = None, display: Display | None = None
+) -> AccuracyMatrix:
+    """Train stage 0, adapt to every target stage in turn, and leave R and all else in the run directory `path`.
+
+    A finished run is not run again, and an unfinished one goes on where it stopped.
+    """
+    stream, plan, directory = open_stream(settings), prepare(settings), RunDirectory(path)
+    fingerprints = {domain.name: domain.fingerprint for domain in stream.domains}
+    directory.claim(settings.as_json() | {"fingerprints": fingerprints}, WITHOUT_EFFECT)
+    if not distributed.agree(directory.is_done):
+        directory.write_json("environment.json", describe_environment(plan.device) | {"data": describe_data(stream)})
+        with Interruption() as interruption:
+            operator = Operator(display or Silent(), interruption)
+            network = source_model(settings, stream, source_models or path / "stage0", plan, operator)
+            seed_everything(settings.seed, "method")
+            method = METHODS[settings.method](network, settings.own).to(plan.device)
+            Experiment(settings, stream, method, plan).adapt(directory, operator)
+        if distributed.is_main():
+            write_report(path)
+        directory.finish()
+    return AccuracyMatrix.from_json(directory.read_json("accuracy.json"))
+
+
+class Experiment:
+    """One method on one stream, from θ_0 to the last target; its state is what a checkpoint holds."""
+
+    def __init__(self, settings: RunSettings, stream: DomainStream, method: Method, plan: Plan) -> None:
+        self.settings, self.stream, self.method, self.plan = settings, stream, method, plan
+        self.matrix = AccuracyMatrix.empty(stream.stage_names)
+        self.episodes: list[Episode] = []
+        self.before: dict[str, dict[str, float]] = {}
+
+    def adapt(self, directory: RunDirectory, operator: Operator) -> None:
+        """Algorithm 1: for t = 1..N train on D_t, remember M_t, record row t of R."""
+        saved = directory.checkpoints.newest()
+        journal = self._resume(saved, directory)
+        for index in range(saved["stage"] if saved else 1, len(self.stream.targets) + 1):
+            memory = [episode.labelled() for episode in self.episodes]
+            stage = self.stream.stage(index, memory, self.settings.augmentation)
+            start = self._begin(stage, saved, journal)
+            save = partial(self._save, directory, journal, index)
+            title = f"stage {index}, {'+'.join(self.stream.stage_names[index])}"
+            steps = train(self.method, Task(title, stage, start, save), self.plan, journal, operator)
+            if self.matrix.finished == index:
+                self._remember(stage, journal)
+                self._record()
+                save(steps)
+            directory.write_json("accuracy.json", self.matrix.to_json())
+        journal.log.close()
+
+    def _resume(self, saved: dict[str, Any] | None, directory: RunDirectory) -> Journal:
+        if saved is None:
+            self._record()
+            return Journal(RunLog(directory.path, offset=0, step=0))
+        self.episodes = [Episode(**episode) for episode in saved["episodes"]]
+        self.matrix = AccuracyMatrix.from_json(saved["matrix"])
+        self.before = saved["before"]
+        log = RunLog(directory.path, saved["log_offset"], saved["total_steps"])
+        return Journal(log, saved["total_steps"], saved["seconds"])
+
+    def _begin(self, stage: Stage, saved: dict[str, Any] | None, journal: Journal) -> int:
+        """Make or restore what lives for one stage; returns the step to go on from."""
+        seed_everything(self.plan.seed, stage.index, "begin")
+        self.method.begin(stage)
+        if saved and stage.index == saved["stage"]:
+            self.method.restore(saved["method"])
+            return int(saved["step"])
+        self.method.warm_up(stage)
+        self.before, journal.seconds = self._watch(stage), 0.0
+        return 0
+
+    def _watch(self, stage: Stage) -> dict[str, dict[str, float]]:
+        self.method.eval()
+        network = self.method.network
+        return {"target": watch_target(network, stage), "constraints": watch_constraints(network, stage)}
+
+    def _remember(self, stage: Stage, journal: Journal) -> None:
+        """UpdateMemory of Algorithm 1, and what there is to tell about the stage."""
+        after = self._watch(stage)
+        for when, values in (("before", self.before), ("after", after)):
+            journal.log.write("monitor", stage=stage.index, when=when, values=values["target"])
+        for name, value in self.before["constraints"].items():
+            journal.log.write(
+                "constraint", stage=stage.index, name=name, before=value, after=after["constraints"][name]
+            )
+        if not self.method.uses_memory:
+            return
+        new = remember(stage, self.method.network, self.settings.memory, self.plan.seed)
+        self.episodes.append(new.episode)
+        counts = torch.bincount(new.episode.labels, minlength=len(self.stream.classes)).tolist()
+        right = hidden_label_accuracy(self.stream.targets[stage.index - 1], new.labels)
+        facts = {"size": len(new.episode.labels), "classes": counts, "agreement": new.agreement}
+        journal.log.write("episode", stage=stage.index, **facts, pseudo_label_accuracy=right)
+
+    def _record(self) -> None:
+        """One more row of R: the accuracy on every domain, also on those still to come."""
+        self.method.eval()
+        row = [accuracy(self.method.predict, domain.test, self.plan.device) for domain in self.stream.domains]
+        self.matrix = self.matrix.recorded(row)
+
+    def _save(self, directory: RunDirectory, journal: Journal, stage: int, step: int) -> None:
+        if not distributed.is_main():
+            return
+        totals = {"total_steps": journal.steps, "seconds": journal.seconds, "log_offset": journal.log.offset}
+        place = {"stage": stage, "step": step, "before": self.before, "matrix": self.matrix.to_json()}
+        episodes = [episode._asdict() for episode in self.episodes]
+        directory.checkpoints.save({**totals, **place, "episodes": episodes, "method": self.method.state()})
+
+
+def open_stream(settings: RunSettings) -> DomainStream:
+    """The benchmark's domains in the order of the settings."""
+    if settings.data is not None and not settings.data.is_dir():
+        raise Refusal(
+            f"no folder at {settings.data}; --data takes the folder that holds the images of {settings.benchmark}"
+        )
+    benchmark = BENCHMARKS[settings.benchmark]
+    domains = benchmark.load_domains(settings.data)
+    targets = tuple(tuple(domains[name] for name in stage.split("+")) for stage in settings.targets)
+    return DomainStream(benchmark.classes(), domains[settings.source], targets)
+
+
+def prepare(settings: RunSettings) -> Plan:
+    """Set torch up as the settings say."""
+    training = settings.training
+    torch.set_num_threads(training.threads)
+    torch.backends.cudnn.deterministic = True
+    device = choose_device(training.device)
+    distributed.start(device.type)
+    return Plan(
+        training.epochs, training.batch_size, settings.seed, device, training.log_every, training.checkpoint_seconds
+    )
+
+
+def choose_device(name: str) -> torch.device:
+    """The device by name; auto takes a GPU if there is one."""
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    kind = next(kind for kind in present if present[kind]) if name == "auto" else name
+    if not present[kind]:
+        raise Refusal(f"no {kind} device here; use --device cpu")
+    return torch.device(kind, distributed.local_rank()) if kind == "cuda" else torch.device(kind)
+
+
+def describe_data(stream: DomainStream) -> dict[str, Any]:
+    """What was trained and tested on, for environment.json."""
+    return {
+        domain.name: {
+            "fingerprint": domain.fingerprint,
+            "train": len(domain.train),
+            "test": len(domain.test),
+            "note": domain.note,
+        }
+        for domain in stream.domains
+    }

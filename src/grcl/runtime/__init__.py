@@ -1,0 +1,1 @@
+"""What a run needs besides mathematics: processes, files, seeds, progress."""

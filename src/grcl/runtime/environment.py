@@ -1,0 +1,47 @@
+"""What a result depends on besides its settings."""
+
+import platform
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grcl import __version__
+from grcl.runtime import distributed
+
+_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "scikit-image", "mlxtend", "matplotlib", "pillow")
+
+
+def describe_environment(device: torch.device) -> dict[str, Any]:
+    """Versions, machine, threads, device, command: for environment.json."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "packages": {"grcl": __version__, **{name: version(name) for name in _PACKAGES}},
+        "commit": _commit(),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "threads": torch.get_num_threads(),
+        "processes": distributed.world_size(),
+        "device": str(device) if device.type == "cpu" else torch.cuda.get_device_name(device),
+    }
+
+
+def _commit() -> str | None:
+    """The commit of a source checkout; none for an installed wheel."""
+    checkout = Path(__file__).parents[3]
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _processor() -> str:
+    """The processor's vector units decide which kernels torch takes, and so the last bits of a sum."""
+    return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"

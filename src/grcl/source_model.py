@@ -1,0 +1,93 @@
+"""Stage 0: the source model θ_0 is a run of its own, trained once and shared by all methods of a seed, also when they
+run side by side."""
+
+import fcntl
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grcl import networks
+from grcl.config import RunSettings
+from grcl.data.images import Joined
+from grcl.data.stream import DomainStream, Stage
+from grcl.loop import Journal, Operator, Plan, Task, train
+from grcl.methods.supervised import Supervised
+from grcl.networks.classifier import Classifier
+from grcl.runtime import distributed
+from grcl.runtime.log import RunLog
+from grcl.runtime.run_directory import RunDirectory
+from grcl.runtime.seeding import seed_everything
+
+
+def source_model(
+    settings: RunSettings, stream: DomainStream, folder: Path, plan: Plan, operator: Operator
+) -> Classifier:
+    """The network with the weights θ_0: read from `folder` if they are there, else trained and left there."""
+    config = _identity(settings, stream)
+    key = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:12]
+    directory = RunDirectory(folder / key)
+    seed_everything(settings.seed, "network")
+    network = networks.build(settings.network, len(stream.classes)).to(plan.device)
+    method = Supervised(network, settings.stage0)
+    with _one_at_a_time(folder / f"{key}.lock"):
+        if not distributed.agree(directory.is_done):
+            directory.claim(config)
+            stage = Stage(0, stream.source.train, (), Joined([]), settings.augmentation)
+            plan = replace(plan, epochs=settings.stage0.epochs, batch_size=settings.stage0.batch_size)
+            _train(method, stage, directory, plan, operator)
+    state = directory.checkpoints.newest()
+    assert state is not None
+    method.load_state_dict(state["method"]["modules"])
+    return network
+
+
+def _identity(settings: RunSettings, stream: DomainStream) -> dict[str, Any]:
+    """All that θ_0 depends on."""
+    return {
+        "stage0": settings.stage0.model_dump(mode="json"),
+        "network": settings.network.model_dump(mode="json"),
+        "augmentation": settings.augmentation.model_dump(mode="json") if settings.stage0.augment_source else None,
+        "source": {"name": stream.source.name, "fingerprint": stream.source.fingerprint},
+        "classes": len(stream.classes),
+        "seed": settings.seed,
+        "threads": settings.training.threads,
+        "processes": distributed.world_size(),
+        "torch": torch.__version__,
+    }
+
+
+def _train(method: Supervised, stage: Stage, directory: RunDirectory, plan: Plan, operator: Operator) -> None:
+    method.begin(stage)
+    saved = directory.checkpoints.newest() or {"step": 0, "seconds": 0.0, "log_offset": 0}
+    if "method" in saved:
+        method.restore(saved["method"])
+    journal = Journal(RunLog(directory.path, saved["log_offset"], saved["step"]), saved["step"], saved["seconds"])
+
+    def save(step: int) -> None:
+        if distributed.is_main():
+            totals = {"step": step, "seconds": journal.seconds, "log_offset": journal.log.offset}
+            directory.checkpoints.save({**totals, "method": method.state()})
+
+    try:
+        train(method, Task("stage 0", stage, saved["step"], save), plan, journal, operator)
+    finally:
+        journal.log.close()
+    directory.finish()
+
+
+@contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Whoever comes second waits; the lock goes with its process, however that ends."""
+    if not distributed.is_main():
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
