@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -10,6 +10,7 @@ from torch import Tensor
 from grcl.shapes import Int, UInt8
 
 
+@runtime_checkable
 class Images(Protocol):
     """What the rest of the package asks of a set of images."""
 

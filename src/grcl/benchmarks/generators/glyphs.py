@@ -58,7 +58,7 @@ class Writing:
 @lru_cache(maxsize=4096)
 def open_font(path: Path, height: int) -> ImageFont.FreeTypeFont:
     # The basic layout is in every build of Pillow, so the same bytes come out everywhere.
-    return ImageFont.truetype(path, height, layout_engine=ImageFont.Layout.BASIC)
+    return ImageFont.truetype(str(path), height, layout_engine=ImageFont.Layout.BASIC)
 
 
 @lru_cache(maxsize=4096)
