@@ -1,5 +1,6 @@
-import tiny
 import torch
+
+import tiny
 
 tiny.register()
 torch.set_num_threads(1)

@@ -1,5 +1,7 @@
 """A whole continual experiment on one page: Algorithm 1's outer loop, for any method."""
 
+import logging
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from grcl.runtime.run_directory import RunDirectory
 from grcl.runtime.seeding import seed_everything
 from grcl.source_model import source_model
 
+logger = logging.getLogger(__name__)
+
 
 def run(
     settings: RunSettings, path: Path, source_models: Path | None = None, display: Display | None = None
@@ -35,6 +39,7 @@ def run(
     A finished run is not run again, and an unfinished one goes on where it stopped.
     """
     stream, plan, directory = open_stream(settings), prepare(settings), RunDirectory(path)
+    warn_of_clamping(settings, stream)
     fingerprints = {domain.name: domain.fingerprint for domain in stream.domains}
     directory.claim(settings.as_json() | {"fingerprints": fingerprints}, WITHOUT_EFFECT)
     if not distributed.agree(directory.is_done):
@@ -64,19 +69,19 @@ class Experiment:
         """Algorithm 1: for t = 1..N train on D_t, remember M_t, record row t of R."""
         saved = directory.checkpoints.newest()
         journal = self._resume(saved, directory)
-        for index in range(saved["stage"] if saved else 1, len(self.stream.targets) + 1):
-            memory = [episode.labelled() for episode in self.episodes]
-            stage = self.stream.stage(index, memory, self.settings.augmentation)
-            start = self._begin(stage, saved, journal)
-            save = partial(self._save, directory, journal, index)
-            title = f"stage {index}, {'+'.join(self.stream.stage_names[index])}"
-            steps = train(self.method, Task(title, stage, start, save), self.plan, journal, operator)
-            if self.matrix.finished == index:
-                self._remember(stage, journal)
-                self._record()
-                save(steps)
-            directory.write_json("accuracy.json", self.matrix.to_json())
-        journal.log.close()
+        with closing(journal.log):
+            for index in range(saved["stage"] if saved else 1, len(self.stream.targets) + 1):
+                memory = [episode.labelled() for episode in self.episodes]
+                stage = self.stream.stage(index, memory, self.settings.augmentation)
+                start = self._begin(stage, saved, journal)
+                save = partial(self._save, directory, journal, index)
+                title = f"stage {index}, {'+'.join(self.stream.stage_names[index])}"
+                steps = train(self.method, Task(title, stage, start, save), self.plan, journal, operator)
+                if self.matrix.finished == index:
+                    self._remember(stage, journal)
+                    self._record()
+                    save(steps)
+                directory.write_json("accuracy.json", self.matrix.to_json())
 
     def _resume(self, saved: dict[str, Any] | None, directory: RunDirectory) -> Journal:
         if saved is None:
@@ -159,6 +164,18 @@ def prepare(settings: RunSettings) -> Plan:
     return Plan(
         training.epochs, training.batch_size, settings.seed, device, training.log_every, training.checkpoint_seconds
     )
+
+
+def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:
+    """Tell once where a batch or the memory asks for more images than a domain has."""
+    smallest = min(stream.domains, key=lambda domain: len(domain.train))
+    asked = {"training.batch_size": settings.training.batch_size, "memory.size": settings.memory.size}
+    for name, size in asked.items():
+        if size > len(smallest.train):
+            logger.warning(
+                "%s = %d is clamped where a domain has fewer images (%s: %d)",
+                *(name, size, smallest.name, len(smallest.train)),
+            )
 
 
 def choose_device(name: str) -> torch.device:

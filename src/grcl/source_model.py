@@ -5,7 +5,7 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,10 +74,8 @@ def _train(method: Supervised, stage: Stage, directory: RunDirectory, plan: Plan
             totals = {"step": step, "seconds": journal.seconds, "log_offset": journal.log.offset}
             directory.checkpoints.save({**totals, "method": method.state()})
 
-    try:
+    with closing(journal.log):
         train(method, Task("stage 0", stage, saved["step"], save), plan, journal, operator)
-    finally:
-        journal.log.close()
     directory.finish()
 
 

@@ -16,6 +16,7 @@ from grcl.benchmarks.cache import Arrays, fingerprint, load_or_make
 from grcl.benchmarks.generators import blend_mnist_m, cut_patch, render_house_number, render_synnum
 from grcl.data.images import ImageArray
 from grcl.data.stream import Domain, Labelled
+from grcl.runtime.errors import Refusal
 
 CLASSES = tuple("0123456789")
 ORDER = ("synnum", "mnist", "mnist_m", "digits8", "house_numbers")
@@ -41,8 +42,10 @@ Labels = NDArray[np.int64]
 Renderer = Callable[[np.random.Generator, int, Sequence[Path], int], Pixels]
 
 
-def load(data: Path | None = None) -> dict[str, Domain]:  # noqa: ARG001 - the other benchmarks need a folder
+def load(data: Path | None = None) -> dict[str, Domain]:
     """The domains in their order, from the cache if they were made before."""
+    if data is not None:
+        raise Refusal(f"mini makes its own images and reads none from {data}; leave --data out")
     arrays = load_or_make(f"mini-{version()}", make)
     return {name: as_domain(name, arrays) for name in ORDER}
 

@@ -1,6 +1,5 @@
 """What a batch holds. Order and augmentation are pure functions of (seed, stage, step), made for the global batch."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +12,6 @@ from grcl.data.images import Images
 from grcl.runtime import distributed
 from grcl.runtime.seeding import generator
 from grcl.shapes import Float, Int
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,9 +58,6 @@ class Feeder:
     def sizes(self) -> dict[str, int]:
         """The global batch size of each feed: clamped to the feed, and a multiple of the number of processes."""
         sizes = {feed.name: min(self.batch_size, len(feed.images)) for feed in self.feeds}
-        for name, size in sizes.items():
-            if size < self.batch_size:
-                logger.warning("batch of %s clamped to the %d images that it has", name, size)
         return {name: size - size % distributed.world_size() for name, size in sizes.items()}
 
     def batch(self, step: int) -> Batch:

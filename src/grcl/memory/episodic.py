@@ -1,7 +1,6 @@
 """The episodic memory M: from every past stage a few images with pseudo-labels. The images themselves are kept,
 so that a learner can go on when the old domain is gone."""
 
-import logging
 from typing import Literal, NamedTuple
 
 import torch
@@ -15,8 +14,6 @@ from grcl.networks.classifier import Classifier
 from grcl.runtime.seeding import generator
 from grcl.runtime.settings import Settings
 from grcl.shapes import Int, UInt8
-
-logger = logging.getLogger(__name__)
 
 
 class Memory(Settings):
@@ -60,8 +57,6 @@ def remember(stage: Stage, network: Classifier, settings: Memory, seed: int) -> 
         "classifier": lambda: view.classes,
     }[settings.labels]()
     size = min(settings.size, len(labels))
-    if size < settings.size:
-        logger.warning("memory of stage %d clamped to the %d images that it has", stage.index, size)
     chosen = _choose(settings.selection, view, labels, size, generator(seed, stage.index, "memory")).cpu()
     episode = Episode(stage.target.read(chosen), labels.cpu()[chosen])
     return Recollection(episode, labels.cpu(), float((labels == view.classes).double().mean()))

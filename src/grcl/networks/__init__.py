@@ -1,16 +1,12 @@
 """Networks by name."""
 
-from collections.abc import Callable
-
-from torch import nn
-
 from grcl.networks.classifier import Classifier
-from grcl.networks.lenet import lenet5_encoder
+from grcl.networks.lenet import LeNet5
 from grcl.runtime.settings import Settings
 
 __all__ = ["ENCODERS", "Classifier", "Network", "build"]
 
-ENCODERS: dict[str, Callable[[], tuple[nn.Module, int]]] = {"lenet5": lenet5_encoder}
+ENCODERS = {"lenet5": LeNet5}
 
 
 class Network(Settings):
@@ -22,5 +18,5 @@ class Network(Settings):
 
 def build(settings: Network, classes: int) -> Classifier:
     """A classifier with fresh weights, drawn from torch's global generator."""
-    encoder, feature_size = ENCODERS[settings.name]()
-    return Classifier(encoder, feature_size, classes)
+    encoder = ENCODERS[settings.name]()
+    return Classifier(encoder, encoder.feature_size, classes)

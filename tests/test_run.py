@@ -1,0 +1,174 @@
+"""A whole run: it resumes exactly, whatever the method; it sees no target label; a compound stage is one stage."""
+
+import json
+import shutil
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from grcl.config import RunSettings
+from grcl.loop import Interrupted
+from grcl.methods import METHODS
+from grcl.results.accuracy_matrix import AccuracyMatrix
+from grcl.run import open_stream, run
+from grcl.runtime.checkpoint import Checkpoints
+from grcl.runtime.progress import Silent
+from tiny import tiny_settings
+
+
+class SignalAt(Silent):
+    """Sends this process a SIGINT after so many steps, as a person would with Ctrl-C."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def step(self, done: int, values: Mapping[str, float], images_per_second: float) -> None:
+        self.left -= 1
+        if self.left == 0:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture(scope="module")
+def source_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Source models shared by the runs of this file, as they are by the methods of a comparison."""
+    return tmp_path_factory.mktemp("stage0")
+
+
+def final_state(path: Path) -> dict[str, Any]:
+    """All that a run ends with, but for the times."""
+    state = Checkpoints(path / "checkpoints").newest()
+    assert state is not None
+    return {key: value for key, value in state.items() if key not in ("seconds", "log_offset")}
+
+
+def assert_identical(a: Any, b: Any) -> None:
+    """Equal to the last bit, tensors and plain values alike."""
+    if isinstance(a, torch.Tensor):
+        assert torch.equal(a, b)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_identical(a[key], b[key])
+    elif isinstance(a, list):
+        assert len(a) == len(b)
+        for first, second in zip(a, b, strict=True):
+            assert_identical(first, second)
+    else:
+        assert a == b
+
+
+def run_interrupted(settings: RunSettings, path: Path, source_models: Path, steps: list[int]) -> AccuracyMatrix:
+    """A run that gets a signal after so many steps, again and again, and is then left to finish."""
+    for count in steps:
+        with pytest.raises(Interrupted, match="the same command goes on"):
+            run(settings, path, source_models, SignalAt(count))
+        assert not (path / "done").exists()
+    return run(settings, path, source_models)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "source_only"])
+def test_resume_is_exact(name: str, tmp_path: Path, source_models: Path) -> None:
+    straight = run(tiny_settings(name), tmp_path / "a", source_models)
+    interrupted = run_interrupted(tiny_settings(name), tmp_path / "b", source_models, [1, 7, 5])
+    assert interrupted == straight
+    assert_identical(final_state(tmp_path / "b"), final_state(tmp_path / "a"))
+
+
+def test_stage_0_resumes_exactly(tmp_path: Path) -> None:
+    straight = run(tiny_settings("source_only"), tmp_path / "a")
+    interrupted = run_interrupted(tiny_settings("source_only"), tmp_path / "b", tmp_path / "b0", [3, 4])
+    assert interrupted == straight
+    (a,), (b,) = [list(folder.glob("*/checkpoints")) for folder in (tmp_path / "a" / "stage0", tmp_path / "b0")]
+    assert_identical(final_state(a.parent), final_state(b.parent))
+
+
+def test_resume_after_a_crash_cuts_the_log_back(tmp_path: Path, source_models: Path) -> None:
+    """What was logged after the last checkpoint is logged again, once."""
+    settings = tiny_settings("grcl")
+    run(settings, tmp_path / "a", source_models)
+    with pytest.raises(Interrupted):
+        run(settings, tmp_path / "b", source_models, SignalAt(4))
+    with (tmp_path / "b" / "log.jsonl").open("a") as log:
+        log.write('{"kind": "step", "stage": 1, "step": 5}\n{"kind": "st')
+    run(settings, tmp_path / "b", source_models)
+    logs = [(tmp_path / name / "log.jsonl").read_text().splitlines() for name in "ab"]
+    steps = [
+        [(line["stage"], line["step"], line["values"]) for line in map(json.loads, log) if line["kind"] == "step"]
+        for log in logs
+    ]
+    assert steps[0] == steps[1]
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not(tmp_path: Path) -> None:
+    for folder, seed in (("a", 0), ("b", 0), ("c", 1)):
+        run(tiny_settings("grcl", seed=seed), tmp_path / folder)
+    assert_identical(final_state(tmp_path / "a"), final_state(tmp_path / "b"))
+    weights = [final_state(tmp_path / name)["method"]["modules"]["network.head.weight"] for name in "ac"]
+    assert not torch.equal(*weights)
+
+
+def test_a_finished_run_is_read_not_run(tmp_path: Path, source_models: Path) -> None:
+    settings = tiny_settings("source_continued")
+    first = run(settings, tmp_path / "a", source_models)
+    shutil.rmtree(tmp_path / "a" / "checkpoints")
+    assert run(settings, tmp_path / "a", tmp_path / "nowhere", SignalAt(1)) == first
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_target_labels_change_nothing(
+    name: str, tmp_path: Path, source_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the training labels of every target shuffled, the run ends with the same bits."""
+    run(tiny_settings(name), tmp_path / "a", source_models)
+
+    def shuffled(settings: RunSettings) -> Any:
+        stream = open_stream(settings)
+        hidden = tuple(
+            tuple(replace(d, train=replace(d.train, labels=d.train.labels.flip(0))) for d in stage)
+            for stage in stream.targets
+        )
+        return replace(stream, targets=hidden)
+
+    monkeypatch.setattr("grcl.run.open_stream", shuffled)
+    run(tiny_settings(name), tmp_path / "b", source_models)
+    assert_identical(final_state(tmp_path / "b"), final_state(tmp_path / "a"))
+
+
+def test_a_compound_stage_is_one_stage_with_accuracies_of_its_own(tmp_path: Path, source_models: Path) -> None:
+    matrix = run(tiny_settings("grcl", targets=["dark+noisy"]), tmp_path / "a", source_models)
+    assert matrix.stages == (("white",), ("dark", "noisy"))
+    assert matrix.values.shape == (2, 3)
+    assert matrix.backward_transfer is None
+    episodes = final_state(tmp_path / "a")["episodes"]
+    assert len(episodes) == 1
+    assert "stage 1, dark+noisy" in (tmp_path / "a" / "log.jsonl").read_text()
+
+
+def test_source_and_order_can_be_chosen(tmp_path: Path) -> None:
+    settings = tiny_settings("source_only", source="noisy", targets=["white"])
+    matrix = run(settings, tmp_path / "a")
+    assert matrix.domains == ("noisy", "white")
+
+
+def test_all_methods_of_a_seed_start_from_one_source_model(tmp_path: Path) -> None:
+    matrices = [run(tiny_settings(name), tmp_path / name, tmp_path / "stage0") for name in METHODS]
+    assert len(list((tmp_path / "stage0").glob("*/done"))) == 1
+    assert all(matrix.values[0].tolist() == matrices[0].values[0].tolist() for matrix in matrices)
+
+
+def test_the_run_directory_holds_what_the_docs_say(tmp_path: Path) -> None:
+    run(tiny_settings("grcl"), tmp_path / "a")
+    names = {path.name for path in (tmp_path / "a").iterdir()}
+    files = {"config.json", "environment.json", "log.jsonl", "accuracy.json", "report.html", "done"}
+    assert names == files | {"tensorboard", "checkpoints", "stage0"}
+    assert list((tmp_path / "a" / "tensorboard").glob("events.out.tfevents.*"))
+    kinds = {json.loads(line)["kind"] for line in (tmp_path / "a" / "log.jsonl").read_text().splitlines()}
+    assert kinds == {"step", "stage", "monitor", "constraint", "episode"}
+    environment = json.loads((tmp_path / "a" / "environment.json").read_text())
+    assert environment["threads"] == 1
+    assert environment["data"]["dark"]["train"] == 96
