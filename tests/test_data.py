@@ -222,13 +222,13 @@ def test_a_derived_seed_is_the_hash_of_its_path() -> None:
     assert derive(7, 2, "union", "order", 3) == int(little_endian, 16) // 2
 
 
-Path = tuple[int | str, ...]
+SeedPath = tuple[int | str, ...]
 paths = st.lists(st.integers(0, 999) | st.text(max_size=4), max_size=4).map(tuple)
 
 
 @settings(deadline=None)
 @given(st.integers(0, 999), paths, st.integers(0, 999), paths)
-def test_every_path_has_a_seed_of_its_own(seed: int, path: Path, other_seed: int, other: Path) -> None:
+def test_every_path_has_a_seed_of_its_own(seed: int, path: SeedPath, other_seed: int, other: SeedPath) -> None:
     assert (derive(seed, *path) == derive(other_seed, *other)) == ((seed, path) == (other_seed, other))
     assert 0 <= derive(seed, *path) < 2**63
 

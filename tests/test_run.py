@@ -168,7 +168,7 @@ def test_the_run_directory_holds_what_the_docs_say(tmp_path: Path) -> None:
     assert names == files | {"tensorboard", "checkpoints", "stage0"}
     assert list((tmp_path / "a" / "tensorboard").glob("events.out.tfevents.*"))
     kinds = {json.loads(line)["kind"] for line in (tmp_path / "a" / "log.jsonl").read_text().splitlines()}
-    assert kinds == {"step", "stage", "monitor", "constraint", "episode"}
+    assert kinds == {"step", "stage", "monitor", "constraint", "episode", "end"}
     environment = json.loads((tmp_path / "a" / "environment.json").read_text())
     assert environment["threads"] == 1
     assert environment["data"]["dark"]["train"] == 96

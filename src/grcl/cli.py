@@ -65,6 +65,7 @@ def run_command(arguments: list[str]) -> None:
     from grcl.runtime.progress import Silent, display_for
 
     path, source_models = _places(settings, variant(settings, given.preset), given.out)
+    source_models = given.source_models or source_models
     console = Console(stderr=True)
     _set_up_logging(console)
     display = display_for(console) if int(os.environ.get("RANK", "0")) == 0 else Silent()
@@ -78,7 +79,7 @@ def run_command(arguments: list[str]) -> None:
 
 
 # Flags that say what to run and where; all others are settings.
-_PLACES = ("benchmark", "method", "preset", "out")
+_PLACES = ("benchmark", "method", "preset", "out", "source_models")
 
 
 def _preset_named_in(arguments: list[str]) -> "RunSettings":
@@ -111,6 +112,9 @@ def _run_parser(preset: "RunSettings") -> Parser:
     parser.add_argument("--preset", metavar="NAME", help="settings to start from: a preset or a TOML file (BENCHMARK)")
     parser.add_argument(
         "--out", type=Path, metavar="PATH", help="the run directory (runs/BENCHMARK/METHOD[/CHANGES]/seed-N)"
+    )
+    parser.add_argument(
+        "--source-models", type=Path, metavar="PATH", help="folder of source models to share (runs/BENCHMARK/stage0)"
     )
     _add_setting_flags(parser, preset)
     return parser

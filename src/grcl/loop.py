@@ -56,11 +56,12 @@ class Journal:
     """Time that the current stage has trained."""
     recent: dict[str, list[Tensor]] = field(default_factory=lambda: defaultdict(list))
 
-    def means(self) -> dict[str, float]:
-        """The means of the values since the last call."""
-        means = {name: float(torch.stack(values).mean()) for name, values in self.recent.items()}
+    def take_recent(self) -> tuple[dict[str, float], dict[str, list[float]]]:
+        """The means of the values since the last call, and every single cosine, for histograms."""
+        recent = {name: torch.stack(values) for name, values in self.recent.items()}
         self.recent.clear()
-        return means
+        means = {name: float(values.mean()) for name, values in recent.items()}
+        return means, {name: values.tolist() for name, values in recent.items() if name.startswith("cosine/")}
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,11 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
         now = time.monotonic()
         journal.seconds, tick = journal.seconds + now - tick, now
         if (step + 1) % plan.log_every == 0 or step + 1 == total:
-            means, speed = journal.means(), images * (step + 1) / journal.seconds
+            means, cosines = journal.take_recent()
+            speed = images * (step + 1) / journal.seconds
             place = {"stage": stage.index, "epoch": step // feeder.steps_per_epoch, "step": step + 1, "steps": total}
-            journal.log.write("step", **place, learning_rate=_rate(method), images_per_second=speed, values=means)
+            facts = {"learning_rate": _rate(method), "images_per_second": speed}
+            journal.log.write("step", **place, **facts, values=means, cosines=cosines)
             journal.log.scalars(means, journal.steps)
             operator.display.step(step + 1, means, speed)
 

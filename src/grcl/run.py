@@ -19,7 +19,7 @@ from grcl.monitors import watch_constraints, watch_target
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.report import write_report
 from grcl.runtime import distributed
-from grcl.runtime.environment import describe_environment
+from grcl.runtime.environment import describe_environment, peak_memory
 from grcl.runtime.errors import Refusal
 from grcl.runtime.interruption import Interruption
 from grcl.runtime.log import RunLog
@@ -82,6 +82,7 @@ class Experiment:
                     self._record()
                     save(steps)
                 directory.write_json("accuracy.json", self.matrix.to_json())
+            journal.log.write("end", peak_memory=peak_memory())
 
     def _resume(self, saved: dict[str, Any] | None, directory: RunDirectory) -> Journal:
         if saved is None:

@@ -52,6 +52,8 @@ def descend_within(
     optimizer.step()
 
     log = {f"loss/{name}": value for name, value in zip(names, values, strict=True)}
+    if not constraints:
+        return log
     return log | _diagnosis(constraints, gradient, limits, before - flatten(parameters), (gram, slopes, multipliers))
 
 
@@ -67,10 +69,14 @@ def _diagnosis(
     The applied step differs from the projected gradient by momentum and weight decay, which can break the constraint.
     """
     gram, slopes, multipliers = dual
-    lengths = gram.diagonal().sqrt() * gradient.norm()
-    cosines = slopes / lengths.clamp(min=torch.finfo(lengths.dtype).tiny)
+    length = gradient.norm()
+    cosines = slopes / (gram.diagonal().sqrt() * length).clamp(min=torch.finfo(slopes.dtype).tiny)
     opposed = limits @ applied < 0
-    return {
+    # |z − g| = |Gᵀu|, relative to |g|: how much of the wanted step the constraints took or added
+    correction = (multipliers @ gram @ multipliers).clamp(min=0).sqrt() / length.clamp(
+        min=torch.finfo(length.dtype).tiny
+    )
+    return {"correction": correction.float()} | {
         f"{what}/{name}": value.float()
         for what, quantity in (
             ("violated", slopes < 0),

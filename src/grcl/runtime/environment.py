@@ -1,6 +1,7 @@
 """What a result depends on besides its settings."""
 
 import platform
+import resource
 import subprocess
 import sys
 from importlib.metadata import version
@@ -28,6 +29,12 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "processes": distributed.world_size(),
         "device": str(device) if device.type == "cpu" else torch.cuda.get_device_name(device),
     }
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held so far, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _commit() -> str | None:
