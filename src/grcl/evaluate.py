@@ -1,6 +1,6 @@
 """Applying a network to whole sets of images; the only reader of hidden labels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -12,11 +12,16 @@ from grcl.shapes import Float, Int
 _BATCH = 500
 
 
+def batches_of(images: Images, device: torch.device) -> Iterator[Float[Tensor, "batch 3 height width"]]:
+    """All images in their order, as floats in 0..1."""
+    for index in torch.arange(len(images)).split(_BATCH):
+        yield images.read(index).to(device).float() / 255
+
+
 @torch.no_grad()
 def map_images(function: Callable[[Tensor], Tensor], images: Images, device: torch.device) -> Tensor:
-    """`function` of every image, in order; the images reach it as floats in 0..1."""
-    parts = [function(images.read(index).to(device).float() / 255) for index in torch.arange(len(images)).split(_BATCH)]
-    return torch.cat(parts)
+    """`function` of every image, in order."""
+    return torch.cat([function(batch) for batch in batches_of(images, device)])
 
 
 def accuracy(predict: Callable[[Tensor], Tensor], labelled: Labelled, device: torch.device) -> float:

@@ -11,6 +11,7 @@ from torch import Tensor
 from grcl.data.feeds import Feeder
 from grcl.data.stream import Stage
 from grcl.methods.base import Method
+from grcl.runtime import distributed
 from grcl.runtime.errors import Failure
 from grcl.runtime.interruption import Interruption
 from grcl.runtime.log import RunLog
@@ -87,6 +88,7 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
         seed_everything(plan.seed, stage.index, step)
         set_learning_rates(method.optimizers.values(), step / total)
         values = method.step(feeder.batch(step), step / total)
+        distributed.average_statistics(method)
         require_finite(values, task.title, step)
 
         # tell

@@ -1,5 +1,7 @@
 """Losses as pure functions."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,3 +22,39 @@ def info_nce(
     logits = torch.cat([matches, others], dim=1) / temperature
     first = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
     return F.cross_entropy(logits, first)
+
+
+def domain_loss(source: Float[Tensor, "batch 1"], target: Float[Tensor, "others 1"]) -> Float[Tensor, ""]:
+    """Binary cross-entropy of telling source features (0) from target features (1), each side counting half."""
+    return (F.softplus(source).mean() + F.softplus(-target).mean()) / 2
+
+
+def confusion_loss(target: Float[Tensor, "batch 1"]) -> Float[Tensor, ""]:
+    """The same with the target's label turned round: low where the discriminator takes it for source (ADDA)."""
+    return F.softplus(target).mean()
+
+
+def classifier_discrepancy(
+    first: Float[Tensor, "batch classes"], second: Float[Tensor, "batch classes"]
+) -> Float[Tensor, ""]:
+    """Mean over the batch of Σ|p₁ − p₂| / 10 (MCD). The original's mean over classes equals it for ten classes only,
+    and vanishes for many."""
+    return (first.softmax(dim=1) - second.softmax(dim=1)).abs().sum(dim=1).mean() / 10
+
+
+def uniform_loss(scores: Float[Tensor, "batch classes"]) -> Float[Tensor, ""]:
+    """Cross-entropy to the uniform distribution: low where no class can be told (DADA)."""
+    return -scores.log_softmax(dim=1).mean()
+
+
+def ring_loss(features: Float[Tensor, "batch features"]) -> Float[Tensor, ""]:
+    """Twice the mean squared deviation of the features' lengths from their mean (DADA's ring-style norm)."""
+    lengths = features.norm(dim=1)
+    return 2 * (lengths - lengths.mean()).square().mean()
+
+
+def mutual_information(joint: Float[Tensor, "batch 1"], marginal: Float[Tensor, "batch 1"]) -> Float[Tensor, ""]:
+    """The lower bound E[T(x, y)] − log E[exp T(x, y′)] of Donsker and Varadhan (MINE)."""
+    log_mean = marginal.logsumexp(dim=0).squeeze() - math.log(len(marginal))
+    bound: Tensor = joint.mean() - log_mean
+    return bound

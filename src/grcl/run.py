@@ -1,12 +1,14 @@
 """A whole continual experiment on one page: Algorithm 1's outer loop, for any method."""
 
 import logging
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from grcl.benchmarks import BENCHMARKS
 from grcl.config import WITHOUT_EFFECT, RunSettings
@@ -79,14 +81,14 @@ class Experiment:
                 steps = train(self.method, Task(title, stage, start, save), self.plan, journal, operator)
                 if self.matrix.finished == index:
                     self._remember(stage, journal)
-                    self._record()
+                    self._record(self.method.predict)
                     save(steps)
                 directory.write_json("accuracy.json", self.matrix.to_json())
             journal.log.write("end", peak_memory=peak_memory())
 
     def _resume(self, saved: dict[str, Any] | None, directory: RunDirectory) -> Journal:
         if saved is None:
-            self._record()
+            self._record(self.method.network)
             return Journal(RunLog(directory.path, offset=0, step=0))
         self.episodes = [Episode(**episode) for episode in saved["episodes"]]
         self.matrix = AccuracyMatrix.from_json(saved["matrix"])
@@ -107,8 +109,7 @@ class Experiment:
 
     def _watch(self, stage: Stage) -> dict[str, dict[str, float]]:
         self.method.eval()
-        network = self.method.network
-        return {"target": watch_target(network, stage), "constraints": watch_constraints(network, stage)}
+        return {"target": watch_target(self.method, stage), "constraints": watch_constraints(self.method, stage)}
 
     def _remember(self, stage: Stage, journal: Journal) -> None:
         """UpdateMemory of Algorithm 1, and what there is to tell about the stage."""
@@ -121,17 +122,17 @@ class Experiment:
             )
         if not self.method.uses_memory:
             return
-        new = remember(stage, self.method.network, self.settings.memory, self.plan.seed)
+        new = remember(stage, self.method, self.settings.memory, self.plan.seed)
         self.episodes.append(new.episode)
         counts = torch.bincount(new.episode.labels, minlength=len(self.stream.classes)).tolist()
         right = hidden_label_accuracy(self.stream.targets[stage.index - 1], new.labels)
         facts = {"size": len(new.episode.labels), "classes": counts, "agreement": new.agreement}
         journal.log.write("episode", stage=stage.index, **facts, pseudo_label_accuracy=right)
 
-    def _record(self) -> None:
+    def _record(self, predict: Callable[[Tensor], Tensor]) -> None:
         """One more row of R: the accuracy on every domain, also on those still to come."""
         self.method.eval()
-        row = [accuracy(self.method.predict, domain.test, self.plan.device) for domain in self.stream.domains]
+        row = [accuracy(predict, domain.test, self.plan.device) for domain in self.stream.domains]
         self.matrix = self.matrix.recorded(row)
 
     def _save(self, directory: RunDirectory, journal: Journal, stage: int, step: int) -> None:

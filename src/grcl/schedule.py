@@ -6,11 +6,12 @@ from typing import Literal
 
 from torch.optim import Optimizer
 
-ScheduleName = Literal["constant", "cosine"]
+ScheduleName = Literal["constant", "cosine", "inverse"]
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda _: 1.0,
     "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
+    "inverse": lambda progress: (1 + 10 * progress) ** -0.75,  # DANN's
 }
 
 

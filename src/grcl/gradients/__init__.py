@@ -9,6 +9,7 @@ tensor([1., 0.])
 
 from grcl.gradients.cone import Projection, project_onto_cone
 from grcl.gradients.flat import assign, flatten, gradient_of, parameters_of
+from grcl.gradients.reversal import reverse
 from grcl.gradients.step import descend, descend_within
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "gradient_of",
     "parameters_of",
     "project_onto_cone",
+    "reverse",
 ]

@@ -69,13 +69,12 @@ def _diagnosis(
     The applied step differs from the projected gradient by momentum and weight decay, which can break the constraint.
     """
     gram, slopes, multipliers = dual
-    length = gradient.norm()
-    cosines = slopes / (gram.diagonal().sqrt() * length).clamp(min=torch.finfo(slopes.dtype).tiny)
+    smallest = torch.finfo(torch.float32).tiny
+    length = gradient.norm().clamp(min=smallest)
+    cosines = slopes / (gram.diagonal().sqrt() * length).clamp(min=smallest)
     opposed = limits @ applied < 0
     # |z − g| = |Gᵀu|, relative to |g|: how much of the wanted step the constraints took or added
-    correction = (multipliers @ gram @ multipliers).clamp(min=0).sqrt() / length.clamp(
-        min=torch.finfo(length.dtype).tiny
-    )
+    correction = (multipliers @ gram @ multipliers).clamp(min=0).sqrt() / length
     return {"correction": correction.float()} | {
         f"{what}/{name}": value.float()
         for what, quantity in (

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from grcl.data.images import ImageArray
 from grcl.data.stream import Labelled, Stage
-from grcl.memory.pseudo_labels import View, cluster_labels, look_at, matched_labels
-from grcl.networks.classifier import Classifier
+from grcl.memory.pseudo_labels import Model, View, cluster_labels, look_at, matched_labels
 from grcl.runtime.seeding import generator
 from grcl.runtime.settings import Settings
 from grcl.shapes import Int, UInt8
@@ -48,11 +47,11 @@ class Recollection(NamedTuple):
     agreement: float
 
 
-def remember(stage: Stage, network: Classifier, settings: Memory, seed: int) -> Recollection:
+def remember(stage: Stage, model: Model, settings: Memory, seed: int) -> Recollection:
     """UpdateMemory of Algorithm 1: label all of D_t, keep the chosen part of it."""
-    view = look_at(network, stage.target)
+    view = look_at(model, stage.target)
     labels = {
-        "clusters": lambda: cluster_labels(view, network, stage.source),
+        "clusters": lambda: cluster_labels(view, model, stage.source),
         "matched": lambda: matched_labels(view),
         "classifier": lambda: view.classes,
     }[settings.labels]()

@@ -1,6 +1,6 @@
 """Pseudo-labels by k-means on the features of a whole domain (Sec. 3.2)."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -9,8 +9,7 @@ from torch import Tensor
 
 from grcl.data.images import Images
 from grcl.data.stream import Labelled
-from grcl.evaluate import map_images
-from grcl.networks.classifier import Classifier
+from grcl.evaluate import batches_of
 from grcl.shapes import Float, Int
 
 _ROUNDS = 100
@@ -33,11 +32,21 @@ class View(NamedTuple):
         return self.scores.softmax(dim=1).amax(dim=1)
 
 
-def look_at(network: Classifier, images: Images) -> View:
+@runtime_checkable
+class Model(Protocol):
+    """What can be asked for features and scores: a network, or a method that classifies in its own way."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def see(self, images: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
+@torch.no_grad()
+def look_at(model: Model, images: Images) -> View:
     """Features and scores of all images, from one pass."""
-    features = map_images(network.features, images, network.mean.device)
-    with torch.no_grad():
-        return View(F.normalize(features, dim=1), network.head(features))
+    features, scores = zip(*(model.see(batch) for batch in batches_of(images, model.device)), strict=True)
+    return View(F.normalize(torch.cat(features), dim=1), torch.cat(scores))
 
 
 def class_means(features: Float[Tensor, "n features"], labels: Int[Tensor, " n"], start: Tensor) -> Tensor:
@@ -62,10 +71,10 @@ def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k featu
     return labels
 
 
-def cluster_labels(view: View, network: Classifier, source: Labelled) -> Int[Tensor, " n"]:
+def cluster_labels(view: View, model: Model, source: Labelled) -> Int[Tensor, " n"]:
     """k-means labels with the centroids started at the class means of the source, so that cluster k is class k."""
-    anchor = look_at(network, source.images).features
-    start = torch.zeros(network.classes, anchor.shape[1], device=anchor.device)
+    anchor = look_at(model, source.images).features
+    start = torch.zeros(view.scores.shape[1], anchor.shape[1], device=anchor.device)
     return cluster(view.features, class_means(anchor, source.labels.to(anchor.device), start))
 
 

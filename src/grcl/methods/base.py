@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -42,10 +43,18 @@ class Method(nn.Module, ABC):
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         """One update, in as many phases as it likes; returns detached scalars to log."""
 
+    def see(self, images: Float[Tensor, "batch 3 height width"]) -> tuple[Tensor, Tensor]:
+        """The features that the method classifies by, and its class scores."""
+        return self.network.see(images)
+
     def predict(self, images: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch classes"]:
         """Class scores."""
-        scores: Tensor = self.network(images)
-        return scores
+        return self.see(images)[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the method is."""
+        return self.network.device
 
     def state(self) -> dict[str, Any]:
         """All that a stage in progress consists of."""

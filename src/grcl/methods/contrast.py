@@ -66,7 +66,7 @@ class Contrast(nn.Module):
     def fill_bank(self, network: Classifier, stage: Stage) -> None:
         """k(x) = g(f(x; θ_{t−1})) for every instance, without augmentation."""
         union = stage.union(self.settings.bank_holds_memory)
-        self.bank.fill(map_images(lambda images: self.embed(network, images), union, self.bank.keys.device))
+        self.bank.fill(map_images(lambda images: self.embed(network, images), union, network.device))
 
     def embed(self, network: Classifier, images: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n size"]:
         """g(f(x)) on the unit sphere."""

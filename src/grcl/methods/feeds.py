@@ -10,6 +10,13 @@ def source_feed(stage: Stage, is_augmented: bool, clock: int | None = None) -> F
     return Feed("source", stage.source.images, stage.source.labels, augmentation, clock=clock)
 
 
+def target_feed(stage: Stage, is_augmented: bool) -> Feed:
+    """The unlabelled target; an epoch is one pass over the larger of source and target."""
+    augmentation = stage.augmentation if is_augmented else None
+    clock = max(len(stage.source), len(stage.target))
+    return Feed("target", stage.target, augmentation=augmentation, clock=clock)
+
+
 def memory_feeds(stage: Stage, form: str) -> tuple[Feed, ...]:
     """The remembered images with their pseudo-labels: all together (Eq. 6), one feed per episode (Eq. 5), or none."""
     if form == "off" or not stage.memory:

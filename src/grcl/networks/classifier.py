@@ -26,6 +26,15 @@ class Classifier(nn.Module):
         z: Tensor = self.encoder((images - self.mean) / self.deviation)
         return z
 
+    def see(self, images: Float[Tensor, "batch 3 height width"]) -> tuple[Tensor, Tensor]:
+        """Features and class scores, from one pass."""
+        z = self.features(images)
+        return z, self.head(z)
+
     def forward(self, images: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch classes"]:
-        scores: Tensor = self.head(self.features(images))
-        return scores
+        return self.see(images)[1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return self.mean.device

@@ -4,7 +4,7 @@ import os
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def start(device: str) -> None:
@@ -50,6 +50,16 @@ def average(tensor: Tensor) -> None:
     if world_size() > 1:
         dist.all_reduce(tensor)
         tensor /= world_size()
+
+
+def average_statistics(module: nn.Module) -> None:
+    """Give all processes the same running statistics of batch normalisation; each has taken those of its share."""
+    if world_size() > 1:
+        for part in module.modules():
+            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                for statistic in (part.running_mean, part.running_var):
+                    if statistic is not None:
+                        average(statistic)
 
 
 def agree(decision: bool) -> bool:
