@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from grcl.cli import main
+from tiny import PRESET
 
-QUICK = [
-    *("--preset", "mini", "--training.device", "cpu", "--training.threads", "1", "--training.epochs", "1"),
-    *("--training.batch-size", "32", "--stage0.epochs", "1", "--stage0.batch-size", "32", "--memory.size", "16"),
-]
+QUICK = ["--preset", PRESET, "--training.epochs", "1", "--stage0.epochs", "1", "--memory.size", "16"]
 
 
 @pytest.fixture(autouse=True)

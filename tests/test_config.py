@@ -114,7 +114,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 
 
 def test_the_settings_of_another_method_are_unknown() -> None:
-    assert "unknown setting 'multi_task'" in refusal({"multi_task.contrast_weight": 1.0})
+    assert "unknown setting 'multi_task.contrast_weight'" in refusal({"multi_task.contrast_weight": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,6 @@ def test_the_settings_of_another_method_are_unknown() -> None:
         ("training.checkpoint_seconds", -1.0),
         ("memory.size", 0),
         ("memory.selection", "best"),
-        ("memory", 5),
-        ("memory", None),
         ("augmentation.flip_probability", 1.5),
         ("augmentation.hue", -0.1),
         ("augmentation.hue", "nan"),
@@ -194,7 +192,7 @@ def test_there_is_a_flag_for_every_leaf_with_its_value_and_a_sentence(method: st
             assert dict(leaves(again.model_dump()))[key] == flag.default
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.sampled_from(KEYS), st.text(max_size=8) | st.integers().map(str) | st.floats().map(str))
 @example("source", "")
 @example("targets", "")
@@ -233,7 +231,7 @@ def test_a_preset_can_be_a_file(tmp_path: Path) -> None:
         (b"\xff\xfe", "is not valid TOML"),
         (b"sede = 1", "unknown setting 'sede'; did you mean seed?"),
         (b"[memory]\nsise = 1", "unknown setting 'memory.sise'; did you mean memory.size?"),
-        (b"memory = 3", "memory = 3: "),
+        (b"memory = 3", "unknown setting 'memory'; did you mean memory."),
         (b"[training]\nepochs = 'x'", "training.epochs = 'x': "),
     ],
 )

@@ -71,7 +71,7 @@ def test_the_union_is_source_memory_target_in_this_order() -> None:
     assert torch.equal(stage.union(with_memory=False).read(torch.arange(7)), without)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(0, 99), st.integers(1, 9))
 def test_a_batch_is_a_function_of_seed_stage_and_step(steps: list[int], seed: int, stage: int) -> None:
     feeds = (

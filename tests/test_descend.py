@@ -194,6 +194,8 @@ def test_the_log_tells_what_happened(seed: int, source_weight: float) -> None:
         assert {name: float(log[f"loss/{name}"]) for name in values} == values
         multipliers, _ = nnls(G.numpy().T, -g.numpy())
         # What is logged has 24 bits.
+        change = float((torch.from_numpy(multipliers) @ G).norm() / g.norm())
+        assert float(log["correction"]) == pytest.approx(change, rel=1e-6, abs=1e-9)
         for row, name, multiplier in zip(G, ("source", "memory"), multipliers, strict=True):
             assert float(log[f"multiplier/{name}"]) == pytest.approx(multiplier, rel=1e-6, abs=1e-9)
             assert float(log[f"violated/{name}"]) == float(g @ row < 0)

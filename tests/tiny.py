@@ -15,16 +15,7 @@ from grcl.runtime.seeding import derive, generator
 CLASSES = ("horizontal", "vertical", "cross", "square")
 ORDER = ("white", "dark", "noisy")
 
-PRESET = {
-    "training.epochs": 2,
-    "training.batch_size": 32,
-    "training.threads": 1,
-    "training.device": "cpu",
-    "training.log_every": 1,
-    "stage0.epochs": 4,
-    "stage0.batch_size": 32,
-    "memory.size": 24,
-}
+PRESET = str(Path(__file__).with_name("tiny.toml"))
 
 
 def draw_glyphs(labels: Tensor, source: torch.Generator) -> Tensor:
@@ -69,4 +60,4 @@ def register() -> None:
 def tiny_settings(method: str, **changes: Any) -> RunSettings:
     """Settings of a run on `tiny`; keyword `memory__size=8` means memory.size = 8."""
     overrides = {key.replace("__", "."): value for key, value in changes.items()}
-    return resolve("tiny", method, {**PRESET, **overrides}, preset="mini")
+    return resolve("tiny", method, overrides, PRESET)

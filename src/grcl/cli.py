@@ -5,22 +5,18 @@ import difflib
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from grcl.flags import Parser, add_setting_flags, merged, parse, parse_varied, peek
 from grcl.runtime.errors import Failure, Refusal
+from grcl.runtime.plugins import load_plugins
 
 if TYPE_CHECKING:
     from grcl.config import RunSettings
     from grcl.results.accuracy_matrix import AccuracyMatrix
-
-
-class Parser(argparse.ArgumentParser):
-    """Refuses with one sentence instead of a page of usage."""
-
-    def error(self, message: str) -> NoReturn:
-        raise Refusal(f"{message}; see {self.prog} --help")
+    from grcl.results.comparison import Comparison
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = [word for word in given if word != "--debug"]
     try:
         command = _parse_command(given)
+        load_plugins()
         COMMANDS[command][0](given[1:])
         return 0
     except (Refusal, Failure) as error:
@@ -53,11 +50,11 @@ def run_command(arguments: list[str]) -> None:
     """`grcl run`."""
     from rich.console import Console
 
-    from grcl.config import resolve, settings_class, variant
+    from grcl.config import resolve, variant
 
-    given, unknown = _run_parser(_preset_named_in(arguments)).parse_known_args(arguments)
-    _refuse_unknown(unknown, settings_class(given.method))
-    overrides = {key: value for key, value in vars(given).items() if key not in _PLACES}
+    named = peek(arguments)
+    preset = resolve(named.benchmark, named.method, {}, named.preset)
+    given, overrides = parse(_run_parser(preset), arguments, type(preset))
     settings = resolve(given.benchmark, given.method, overrides, given.preset)
 
     from grcl.run import run
@@ -78,86 +75,120 @@ def run_command(arguments: list[str]) -> None:
         _show(matrix, path)
 
 
-# Flags that say what to run and where; all others are settings.
-_PLACES = ("benchmark", "method", "preset", "out", "source_models")
+def compare_command(arguments: list[str]) -> None:
+    """`grcl compare`."""
+    from rich.console import Console
 
-
-def _preset_named_in(arguments: list[str]) -> "RunSettings":
-    """The settings that a run starts from: they decide which flags there are, and their defaults."""
-    from grcl.benchmarks import BENCHMARKS
     from grcl.config import resolve
+    from grcl.methods import METHODS
 
-    parser = Parser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--method", default="grcl")
-    parser.add_argument("--preset")
-    given, rest = parser.parse_known_args(arguments)
-    benchmark = next((word for word in rest if word in BENCHMARKS), "mini")
-    return resolve(benchmark, given.method, {}, given.preset)
+    named = peek(arguments)
+    preset = merged([resolve(named.benchmark, method, {}, named.preset) for method in METHODS])
+    given, common = parse(_compare_parser(preset), arguments, type(preset))
+
+    from grcl.compare import Workforce, compare
+    from grcl.comparison_plan import ABLATIONS, ONE_TARGET_METHODS, Design
+    from grcl.runtime.board import board_for
+
+    design = Design(
+        given.benchmark,
+        given.methods or (ONE_TARGET_METHODS if given.one_target else tuple(METHODS)),
+        given.seeds,
+        given.preset,
+        common,
+        parse_varied(given.vary),
+        tuple(ABLATIONS) if given.ablations == [] else given.ablations or (),
+        given.one_target,
+    )
+    workforce = Workforce(_at_least_one(given.jobs), given.engine)
+    folder = given.out or Path("comparisons") / given.benchmark
+    board = board_for(Console(stderr=True))
+    try:
+        comparison = compare(design, folder, workforce, board)
+    finally:
+        board.close()
+    _show_comparison(comparison, folder)
+
+
+def figure_command(arguments: list[str]) -> None:
+    """`grcl figure`."""
+    from grcl.results.figure_kinds import KINDS, write_figure
+
+    parser = Parser("grcl figure", description=COMMANDS["figure"][1], usage="grcl figure KIND DIR [--out FILE]")
+    kinds = "; ".join(f"{name}: {kind.title}" for name, kind in KINDS.items())
+    parser.add_argument("kind", metavar="KIND", help=kinds)
+    parser.add_argument("folder", metavar="DIR", type=Path, help="a folder of runs, such as the --out of grcl compare")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="an .svg or a .png, or a name for both (DIR/KIND)")
+    given = parser.parse_args(arguments)
+    if given.kind not in KINDS:
+        raise Refusal(_unknown("figure", given.kind, KINDS))
+    for path in write_figure(given.kind, given.folder, given.out):
+        sys.stdout.write(f"{path}\n")
 
 
 def _run_parser(preset: "RunSettings") -> Parser:
     """The flags of `grcl run`: one per setting, with the preset's values as defaults."""
-    from grcl.benchmarks import BENCHMARKS
     from grcl.methods import METHODS
 
-    parser = Parser(
-        "grcl run",
-        description=COMMANDS["run"][1],
-        allow_abbrev=False,
-        usage="grcl run [BENCHMARK] [--SETTING VALUE ...]",
-    )
-    benchmarks, methods = ", ".join(BENCHMARKS), ", ".join(METHODS)
-    parser.add_argument("benchmark", nargs="?", default="mini", metavar="BENCHMARK", help=f"{benchmarks} (mini)")
-    parser.add_argument("--method", default="grcl", metavar="NAME", help=f"{methods} (grcl)")
-    parser.add_argument("--preset", metavar="NAME", help="settings to start from: a preset or a TOML file (BENCHMARK)")
+    parser = _experiment_parser("run")
+    parser.add_argument("--method", default="grcl", metavar="NAME", help=f"{', '.join(METHODS)} (grcl)")
     parser.add_argument(
         "--out", type=Path, metavar="PATH", help="the run directory (runs/BENCHMARK/METHOD[/CHANGES]/seed-N)"
     )
     parser.add_argument(
         "--source-models", type=Path, metavar="PATH", help="folder of source models to share (runs/BENCHMARK/stage0)"
     )
-    _add_setting_flags(parser, preset)
+    add_setting_flags(parser, preset, without=("benchmark", "method"))
     return parser
 
 
-def _add_setting_flags(parser: Parser, preset: "RunSettings") -> None:
-    from grcl.config import choices, flags
+def _compare_parser(preset: "RunSettings") -> Parser:
+    """The flags of `grcl compare`; a setting given holds for every method that has it."""
+    from grcl.comparison_plan import ABLATIONS
+    from grcl.engines import ENGINES
+    from grcl.methods import METHODS
 
-    groups: dict[str, Any] = {"": parser}
-    for key, field, default in flags(type(preset), preset):
-        if key in ("benchmark", "method"):
-            continue
-        section = key.rpartition(".")[0]
-        if section not in groups:
-            groups[section] = parser.add_argument_group(section)
-        shown = " ".join(default) if isinstance(default, tuple) else str(default).lower()
-        spelled = " ".join((field.description or "").split())
-        options: dict[str, Any] = {"nargs": "+"} if isinstance(default, tuple) else {}
-        names = [f"--{key.replace('_', '-')}"]
-        names += [f"--{key}"] if "_" in key else []
-        names += ["--device"] if key == "training.device" else []
-        groups[section].add_argument(
-            *names,
-            dest=key,
-            default=argparse.SUPPRESS,
-            metavar=choices(field),
-            help=f"{spelled} ({shown})".replace("%", "%%"),
-            **options,
-        )
+    parser = _experiment_parser("compare")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help=f"{', '.join(METHODS)} (all of them)")
+    parser.add_argument("--seeds", nargs="+", default=[0], metavar="N", help="one run per method and seed (0)")
+    parser.add_argument("--jobs", default="1", metavar="N", help="runs side by side, each on one CPU thread (1)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where all goes (comparisons/BENCHMARK)")
+    parser.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="SETTING=VALUE,...",
+        help="one variant per value; several --vary multiply",
+    )
+    parser.add_argument(
+        "--ablations", nargs="*", metavar="NAME", help=f"variants of grcl by name: {', '.join(ABLATIONS)} (none)"
+    )
+    parser.add_argument("--one-target", action="store_true", help="every target in a stream of its own")
+    parser.add_argument("--engine", default="local", choices=ENGINES, help="where the runs are worked on (local)")
+    add_setting_flags(parser, preset, without=("benchmark", "method", "seed"))
+    return parser
 
 
-def _refuse_unknown(unknown: list[str], record: Any) -> None:
-    from grcl.config import unknown_key
+def _experiment_parser(command: str) -> Parser:
+    """What `run` and `compare` have in common."""
+    from grcl.benchmarks import BENCHMARKS
 
-    for word in unknown:
-        if word.startswith("--"):
-            name = word[2:].partition("=")[0]
-            near = difflib.get_close_matches(
-                name, ["method", "preset", "out", "seed", "data", "source", "targets"], n=1
-            )
-            raise Refusal(f"unknown setting {name!r}; did you mean {near[0]}?" if near else unknown_key(record, name))
-    if unknown:
-        raise Refusal(f"unexpected word {unknown[0]!r}; see grcl run --help")
+    parser = Parser(
+        f"grcl {command}",
+        description=COMMANDS[command][1],
+        allow_abbrev=False,
+        usage=f"grcl {command} [BENCHMARK] [--SETTING VALUE ...]",
+    )
+    names = ", ".join(BENCHMARKS)
+    parser.add_argument("benchmark", nargs="?", default="mini", metavar="BENCHMARK", help=f"{names} (mini)")
+    parser.add_argument("--preset", metavar="NAME", help="settings to start from: a preset or a TOML file (BENCHMARK)")
+    return parser
+
+
+def _at_least_one(jobs: str) -> int:
+    if not jobs.isascii() or not jobs.isdigit() or int(jobs) < 1:
+        raise Refusal(f"--jobs {jobs}: give a whole number from 1 on")
+    return int(jobs)
 
 
 def _places(settings: "RunSettings", changes: dict[str, Any], out: Path | None) -> tuple[Path, Path]:
@@ -181,6 +212,18 @@ def _show(matrix: "AccuracyMatrix", path: Path) -> None:
     console.print(f"report: {path / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
+def _show_comparison(comparison: "Comparison", folder: Path) -> None:
+    from rich.console import Console
+
+    from grcl.results.comparison_tables import brief_table
+    from grcl.results.tables import as_rich
+
+    console = Console()
+    for group in comparison.groups:
+        console.print(as_rich(brief_table(group)))
+    console.print(f"comparison: {folder / 'comparison.html'}", markup=False, highlight=False, soft_wrap=True)
+
+
 def _set_up_logging(console: Any) -> None:
     from rich.logging import RichHandler
 
@@ -196,6 +239,8 @@ def _set_up_logging(console: Any) -> None:
 
 COMMANDS: dict[str, tuple[Callable[[list[str]], None], str]] = {
     "run": (run_command, "Train on the source, adapt to every target in turn, report. An unfinished run goes on."),
+    "compare": (compare_command, "Set methods side by side over seeds and variants. What is done is not run again."),
+    "figure": (figure_command, "Draw one of the paper's figures from a folder of runs, as SVG and PNG."),
 }
 
 
@@ -221,11 +266,13 @@ def _parse_command(given: list[str]) -> str:
         parser.print_help()
         sys.exit(0)
     if first.command not in COMMANDS:
-        near = difflib.get_close_matches(first.command, COMMANDS, n=1)
-        raise Refusal(
-            f"unknown command {first.command!r}; " + (f"did you mean {near[0]}?" if near else "see grcl --help")
-        )
+        raise Refusal(_unknown("command", first.command, COMMANDS))
     return str(first.command)
+
+
+def _unknown(what: str, name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"unknown {what} {name!r}; " + (f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}")
 
 
 def _say(text: str) -> None:

@@ -5,11 +5,12 @@ import difflib
 import sys
 import types
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import BaseModel, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError, create_model
+from pydantic import BaseModel, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from grcl.benchmarks import BENCHMARKS
@@ -19,7 +20,7 @@ from grcl.methods import METHODS
 from grcl.methods.supervised import Supervised
 from grcl.networks import ENCODERS, Network
 from grcl.runtime.errors import Refusal
-from grcl.runtime.run_directory import differences
+from grcl.runtime.run_directory import differences, flat, nested
 from grcl.runtime.settings import Settings
 
 if sys.version_info >= (3, 11):
@@ -68,9 +69,9 @@ class RunSettings(Settings):
     """Seed of all draws of the training; data and splits have their own."""
     data: Path | None = None
     """Folder that holds the benchmark's data; mini needs none."""
-    source: str
-    """The labelled domain."""
-    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+    source: str = ""
+    """The labelled domain; the benchmark's first if none is named."""
+    targets: tuple[str, ...] = ()
     """The unlabelled domains in their order; a+b mixes two in one stage."""
     training: Training = Training()
     stage0: Stage0 = Stage0()
@@ -99,28 +100,29 @@ class Flag(NamedTuple):
 
 def settings_class(method: str) -> type[RunSettings]:
     """The record of a run with this method: the common settings, and the method's own in a section of its name."""
-    section = METHODS[known(method, METHODS, "method")].Config
+    return _record(method, METHODS[known(method, METHODS, "method")].Config)
+
+
+@cache
+def _record(method: str, section: type[Settings]) -> type[RunSettings]:
     return create_model("RunSettings", __base__=RunSettings, **{method: (section, section())})  # type: ignore[call-overload, no-any-return]
 
 
 def resolve(benchmark: str, method: str, overrides: Mapping[str, Any], preset: str | None = None) -> RunSettings:
     """The preset of the benchmark, with `overrides` such as {"memory.size": 256} on top, validated."""
     record = settings_class(method)
-    values = read_preset(preset or known(benchmark, BENCHMARKS, "benchmark"))
-    values = {key: value for key, value in values.items() if key not in METHODS or key == method}
-    values |= {"benchmark": benchmark, "method": method}
-    for key, value in overrides.items():
-        place = values
-        *sections, name = key.split(".")
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise Refusal(unknown_key(record, key))
-        place[name] = value
+    chosen = read_preset(preset or known(benchmark, BENCHMARKS, "benchmark"))
+    chosen = {key: value for key, value in chosen.items() if key not in METHODS or key == method}
+    values = {flag.key: flag.default for flag in flags(record)}
+    for key, value in {**flat(chosen), **overrides}.items():
+        if key not in values or key in ("benchmark", "method"):
+            raise Refusal(unknown_key(record, key))
+        values[key] = value
+    values |= {"benchmark": benchmark, "method": method, **_stream(benchmark, values)}
     try:
-        settings = record.model_validate(_with_stream(values))
+        settings = record.model_validate(nested(values))
     except ValidationError as error:
-        raise Refusal(_sentence(record, error)) from None
+        raise Refusal(_sentence(error)) from None
     known(settings.network.name, ENCODERS, "network")
     return settings
 
@@ -181,31 +183,32 @@ def unknown_key(record: type[BaseModel], key: str) -> str:
     """The sentence that refuses a setting nobody knows, with the nearest one that exists."""
     keys = [flag.key for flag in flags(record)]
     plain = key.replace("-", "_")
-    # The last word alone finds training.epochs for "epochs".
     same_word = [candidate for candidate in keys if candidate.split(".")[-1] == plain.split(".")[-1]]
-    near = same_word or difflib.get_close_matches(plain, keys, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(plain, same_word or keys, n=1, cutoff=0.0 if same_word else 0.5)
+    if "." not in plain:  # the last word alone means the first section that has it: "epochs" is training.epochs
+        near = same_word[:1] or near
     return f"unknown setting {key!r}" + (f"; did you mean {near[0]}?" if near else "; see grcl run --help")
 
 
-def _with_stream(values: dict[str, Any]) -> dict[str, Any]:
+def _stream(benchmark: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Source and targets spelled out: the benchmark's own order where none is given."""
-    order = BENCHMARKS[values["benchmark"]].order()
+    order = BENCHMARKS[benchmark].order()
     names = dict.fromkeys(order)
-    source = known(values.get("source") or order[0], names, "domain")
-    targets = values.get("targets") or [name for name in order if name != source]
-    mentioned = [source]
-    for name in (part for stage in targets for part in str(stage).split("+")):
+    source, targets = values["source"] or order[0], values["targets"]
+    targets = [targets] if isinstance(targets, str) else targets or [name for name in order if name != source]
+    if not isinstance(source, str) or not isinstance(targets, list | tuple):
+        raise Refusal("source takes the name of a domain, and targets a list of names")
+    mentioned: list[str] = []
+    for name in (source, *(part for stage in targets for part in str(stage).split("+"))):
         if known(name, names, "domain") in mentioned:
             raise Refusal(f"domain {name!r} comes twice in the stream; every domain has one stage")
         mentioned.append(name)
-    return {**values, "source": source, "targets": tuple(targets)}
+    return {"source": source, "targets": tuple(targets)}
 
 
-def _sentence(record: type[BaseModel], error: ValidationError) -> str:
+def _sentence(error: ValidationError) -> str:
     """One sentence for the first thing that is wrong."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return unknown_key(record, key)
     message = first["msg"].removeprefix("Value error, ")
     return f"{key} = {first['input']!r}: {message[0].lower()}{message[1:]}"

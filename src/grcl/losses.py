@@ -49,12 +49,10 @@ def uniform_loss(scores: Float[Tensor, "batch classes"]) -> Float[Tensor, ""]:
 
 def ring_loss(features: Float[Tensor, "batch features"]) -> Float[Tensor, ""]:
     """Twice the mean squared deviation of the features' lengths from their mean (DADA's ring-style norm)."""
-    lengths = features.norm(dim=1)
+    lengths: Tensor = features.norm(dim=1)
     return 2 * (lengths - lengths.mean()).square().mean()
 
 
 def mutual_information(joint: Float[Tensor, "batch 1"], marginal: Float[Tensor, "batch 1"]) -> Float[Tensor, ""]:
     """The lower bound E[T(x, y)] − log E[exp T(x, y′)] of Donsker and Varadhan (MINE)."""
-    log_mean = marginal.logsumexp(dim=0).squeeze() - math.log(len(marginal))
-    bound: Tensor = joint.mean() - log_mean
-    return bound
+    return joint.mean() - marginal.logsumexp(dim=0).squeeze() + math.log(len(marginal))

@@ -44,6 +44,10 @@ class Joined:
         return int(self.starts[-1])
 
     def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
+        if len(index) == 0:
+            return self.parts[0].read(index)
+        if int(index.min()) < 0:
+            raise IndexError(f"joined images are counted from 0; there is no image {int(index.min())}")
         which = torch.bucketize(index, self.starts[1:], right=True)
         pieces = {int(k): self.parts[k].read(index[which == k] - self.starts[k]) for k in which.unique()}
         example: Tensor = next(iter(pieces.values()))

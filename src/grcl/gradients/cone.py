@@ -9,8 +9,6 @@ from grcl.shapes import Float
 
 # Columns per partial sum: three rows of so many doubles stay in a core's cache.
 _CHUNK = 1 << 15
-# Below this, 1 - cos² says that two constraints are one line: floats of 64 bits cannot tell them apart.
-_PARALLEL = 1e-12
 
 
 class Projection(NamedTuple):
@@ -27,65 +25,58 @@ def project_onto_cone(gradient: Float[Tensor, " p"], constraints: Float[Tensor, 
     min ½uᵀGGᵀu + (Gg)ᵀu s.t. u ≥ 0, then z = g + Gᵀu. Rows of G are the gradients themselves;
     the paper's minus sign (Eq. 9) would turn the constraints round.
     """
-    gram, slopes = inner_products(gradient, constraints)
-    multipliers = solve_dual(gram, slopes).to(gradient)
+    gram, slopes = inner_products(constraints, constraints), inner_products(constraints, gradient[None])[:, 0]
+    multipliers = solve_dual(gram, slopes, gradient.dtype).to(gradient)
     return Projection(torch.addmv(gradient, constraints.T, multipliers), multipliers)
 
 
-def inner_products(
-    gradient: Float[Tensor, " p"], constraints: Float[Tensor, "m p"]
-) -> tuple[Float[Tensor, "m m"], Float[Tensor, " m"]]:
-    """GGᵀ and Gg, each summed in 64 bits without a copy of G in 64 bits."""
-    wide = torch.float32 if gradient.device.type == "mps" else torch.float64  # mps has no doubles
-    gram = gradient.new_zeros((len(constraints), len(constraints)), dtype=wide)
-    slopes = gradient.new_zeros(len(constraints), dtype=wide)
-    for g, G in zip(gradient.split(_CHUNK), constraints.split(_CHUNK, dim=1), strict=True):
-        G = G.to(wide)
-        gram += G @ G.T
-        slopes += G @ g.to(wide)
-    return gram, slopes
+def inner_products(first: Float[Tensor, "m p"], second: Float[Tensor, "k p"]) -> Float[Tensor, "m k"]:
+    """All products of two sets of rows, summed in 64 bits without a copy of a row in 64 bits."""
+    wide = torch.float32 if first.device.type == "mps" else torch.float64  # mps has no doubles
+    total = first.new_zeros((len(first), len(second)), dtype=wide)
+    for a, b in zip(first.split(_CHUNK, dim=1), second.split(_CHUNK, dim=1), strict=True):
+        total += a.to(wide) @ b.to(wide).T
+    return total
 
 
-def solve_dual(gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"]) -> Float[Tensor, " m"]:
+def solve_dual(gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"], dtype: torch.dtype) -> Float[Tensor, " m"]:
     """argmin ½uᵀQu + sᵀu over u ≥ 0 (Eq. 9). A constraint whose gradient is zero asks for nothing: u = 0."""
+    # The smallest 1 − cos² at which the rounding of the gradients, and of their products, still tells two apart.
+    resolution = max(torch.finfo(dtype).eps, 1e-12)
     lengths = gram.diagonal().sqrt()
     scale = torch.where(lengths > 0, 1 / lengths, 0.0)
     # On rows of unit length the answer does not depend on the scale of the losses.
     unit_gram, unit_slopes = gram * scale.outer(scale), slopes * scale
-    solve = _two_constraints if len(slopes) == 2 else _one_constraint if len(slopes) < 2 else _many_constraints
-    return solve(unit_gram, unit_slopes) * scale
+    if len(slopes) < 2:
+        return (-unit_slopes).clamp(min=0) * scale
+    if len(slopes) == 2:
+        return _two_constraints(unit_gram[0, 1], unit_slopes, resolution) * scale
+    return _many_constraints(unit_gram, unit_slopes, resolution) * scale
 
 
-def _one_constraint(_gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"]) -> Float[Tensor, " m"]:
-    return (-slopes).clamp(min=0)
-
-
-def _two_constraints(gram: Float[Tensor, "2 2"], slopes: Float[Tensor, " 2"]) -> Float[Tensor, " 2"]:
-    """The best of four candidates: no constraint active, the first, the second, both. No value leaves the device."""
-    cosine, (first, second) = gram[0, 1], slopes
+def _two_constraints(cosine: Float[Tensor, ""], slopes: Float[Tensor, " 2"], resolution: float) -> Float[Tensor, " 2"]:
+    """Both active where that takes two positive multipliers, else the steeper one alone. No value leaves the device."""
     determinant = 1 - cosine**2
-    both = torch.stack([cosine * second - first, cosine * first - second]) / determinant.clamp(min=_PARALLEL)
-    is_usable = (determinant > _PARALLEL) & (both > 0).all()
-    zero = torch.zeros_like(first)
-    candidates = torch.stack(
-        [
-            torch.stack([zero, zero]),
-            torch.stack([(-first).clamp(min=0), zero]),
-            torch.stack([zero, (-second).clamp(min=0)]),
-            torch.where(is_usable, both, 0.0),
-        ]
-    )
-    values = 0.5 * (candidates @ gram * candidates).sum(dim=1) + candidates @ slopes
-    return candidates[values.argmin()]
+    both = (cosine * slopes.flip(0) - slopes) / determinant.clamp(min=resolution)
+    steepest = slopes.argmin(dim=0, keepdim=True)
+    single = torch.zeros_like(slopes).scatter(0, steepest, (-slopes[steepest]).clamp(min=0))
+    return torch.where((determinant > resolution) & (both > 0).all(), both, single)
 
 
-def _many_constraints(gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"]) -> Float[Tensor, " m"]:
-    """min ½‖Ru − b‖², u ≥ 0, with RᵀR = Q and Rᵀb = −s: non-negative least squares. Only m × m leaves the device."""
-    from scipy.optimize import nnls
+def _many_constraints(gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"], resolution: float) -> Tensor:
+    """min ½‖Ru − b‖², u ≥ 0, with RᵀR = Q and Rᵀb = −s: bounded least squares. Only m × m leaves the device.
 
+    scipy's own nnls is wrong on the border of the cone since 1.15 (scipy issue 25389).
+    """
+    from scipy.optimize import lsq_linear
+
+    if not gram.isfinite().all() or not slopes.isfinite().all():
+        return torch.full_like(slopes, torch.nan)
     values, vectors = torch.linalg.eigh(gram.cpu().double())
-    is_kept = values > _PARALLEL * values[-1]
-    roots = values[is_kept].sqrt()
-    basis = vectors[:, is_kept]
-    solution, _ = nnls((basis * roots).T.numpy(), (-(basis.T @ slopes.cpu().double()) / roots).numpy())
+    is_kept = values > resolution * values[-1]
+    if not is_kept.any():
+        return torch.zeros_like(slopes)
+    roots, basis = values[is_kept].sqrt(), vectors[:, is_kept]
+    R, b = (basis * roots).T.numpy(), (-(basis.T @ slopes.cpu().double()) / roots).numpy()
+    solution = lsq_linear(R, b, bounds=(0, float("inf")), method="bvls", tol=1e-14).x
     return torch.from_numpy(solution).to(slopes)

@@ -50,9 +50,10 @@ class Cua(Method):
         domain = self.adversary.domain_loss(self.network, batch["source"], batch["target"])
         descend(domain, self.optimizers["discriminator"])
         labelled = {name: partial(classification_loss, self.network, batch[name]) for name in batch if name != "target"}
+        weights = {"source": 1.0, "memory": self.config.replay_weight}
         log = descend_within(
             {"confusion": partial(self.adversary.confusion, self.network, batch["target"]), **labelled},
-            objective={"confusion": 1.0, "source": 1.0, "memory": self.config.replay_weight},
+            objective={"confusion": 1.0, **{name: weights[name] for name in labelled}},
             constraints=[],
             optimizer=self.optimizers["network"],
         )

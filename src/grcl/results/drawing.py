@@ -97,7 +97,16 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _with_own_ids(svg: str) -> str:
-    """The SVG with ids that no other figure of the same page uses."""
-    prefix = "g" + hashlib.sha256(svg.encode()).hexdigest()[:8] + "-"
-    reference = re.compile(r'( id="|url\(#|href="#)')
-    return re.sub(r"<[^>]+>", lambda tag: reference.sub(rf"\g<1>{prefix}", tag[0]), svg)
+    """The SVG with ids that no other figure of the same page uses, numbered in the order in which they appear.
+
+    matplotlib makes ids of places to the last bit, and the last bit of a layout is not the same each time.
+    """
+    reference = re.compile(r'( id="|url\(#|href="#)([^")]+)')
+    numbers: dict[str, int] = {}
+
+    def renamed(text: str, name: Callable[[str], str]) -> str:
+        return re.sub(r"<[^>]+>", lambda tag: reference.sub(lambda found: found[1] + name(found[2]), tag[0]), text)
+
+    numbered = renamed(svg, lambda name: str(numbers.setdefault(name, len(numbers))))
+    prefix = "g" + hashlib.sha256(numbered.encode()).hexdigest()[:8]
+    return renamed(numbered, lambda number: f"{prefix}-{number}")

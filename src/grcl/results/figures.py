@@ -15,7 +15,17 @@ from grcl.results.drawing import COLOURS, GREY, INK, MARKERS, PALE, WIDTH, as_sv
 from grcl.results.run_files import Curve, Sides
 from grcl.results.visible import visible
 
-__all__ = ["accuracy_over_stages", "as_svg", "both_sides", "heat_map", "save", "training_lines", "training_panels"]
+__all__ = [
+    "accuracy_over_stages",
+    "as_svg",
+    "both_sides",
+    "heat_map",
+    "legend_label",
+    "save",
+    "spaced",
+    "training_lines",
+    "training_panels",
+]
 
 MOST_POINTS = 200  # per line and stage: more cannot be seen, and would make heavy pages
 
@@ -52,8 +62,8 @@ def accuracy_over_stages(matrix: AccuracyMatrix) -> Figure:
         before, after = np.arange(len(accuracy))[: own + 1], np.arange(len(accuracy))[own:]
         axes.plot(before, accuracy[before], "--", linewidth=0.9, markersize=2.5, **look)
         axes.plot(after, accuracy[after], linewidth=1.6, markersize=3.5, **look)
-        axes.plot(after[:1], accuracy[after[:1]], markersize=8, label=_legend(name), **look)
-    axes.set_xticks(range(len(matrix.stages)), _spaced([visible(label) for label in matrix.stage_labels]))
+        axes.plot(after[:1], accuracy[after[:1]], markersize=8, label=legend_label(name), **look)
+    axes.set_xticks(range(len(matrix.stages)), spaced([visible(label) for label in matrix.stage_labels]))
     axes.set_xlim(-0.2, len(matrix.stages) - 0.8)
     axes.set_ylabel("accuracy in %")
     axes.grid(axis="y", color=PALE, linewidth=0.5)
@@ -83,7 +93,7 @@ def training_lines(
     axes = figure.subplots()
     stages = _stages_of(curves)
     for index, (name, curve) in enumerate(curves.items()):
-        _plot(axes, curve, stages, COLOURS[index % len(COLOURS)], _legend(name))
+        _plot(axes, curve, stages, COLOURS[index % len(COLOURS)], legend_label(name))
     _name_stages(axes, stages, stage_names)
     axes.set_ylabel(label)
     if limits:
@@ -139,12 +149,13 @@ def _name_cells(axes: Axes, matrix: AccuracyMatrix) -> None:
     axes.set_xlabel("accuracy in %; outlined: the stage that learns the domain; pale: not learnt yet", color=GREY)
 
 
-def _legend(name: str) -> str:
+def legend_label(name: str) -> str:
+    """A name for a legend."""
     # matplotlib hides labels that begin with an underscore
     return f" {short(name)}"
 
 
-def _spaced(labels: Sequence[str]) -> list[str]:
+def spaced(labels: Sequence[str]) -> list[str]:
     """Labels that do not run into each other: many stages keep their numbers only."""
     room = 80 // len(labels)
     lines = [[short(line, room) for line in label.split("\n")] for label in labels]
@@ -173,7 +184,7 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 
 def _name_stages(axes: Axes, stages: Sequence[int], names: Mapping[int, str]) -> None:
-    labels = _spaced([names.get(stage, str(stage)) for stage in stages])
+    labels = spaced([names.get(stage, str(stage)) for stage in stages])
     axes.set_xticks(np.arange(len(stages)) + 0.5, labels)
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(0, len(stages))

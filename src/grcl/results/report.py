@@ -1,26 +1,15 @@
 """The report of a run: one self-contained HTML page made from the files of its directory alone."""
 
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from grcl.results import run_tables, tables
 from grcl.results.accuracy_matrix import AccuracyMatrix
-from grcl.results.figures import accuracy_over_stages, as_svg, both_sides, heat_map, training_lines, training_panels
+from grcl.results.figures import accuracy_over_stages, both_sides, heat_map, training_lines, training_panels
+from grcl.results.page import Plate, plate, render_page, replace_text
 from grcl.results.run_files import Curve, RunFiles
-from grcl.results.visible import visible
-
-
-class Plate(NamedTuple):
-    """A figure with its heading and what it shows."""
-
-    title: str
-    caption: str
-    svg: Markup
 
 
 class Lines(NamedTuple):
@@ -68,7 +57,7 @@ LINES = (
 def write_report(directory: Path) -> Path:
     """Write `report.html` beside the files that it is made from, and return its path."""
     path = directory / "report.html"
-    _replace(path, render(RunFiles.read(directory)))
+    replace_text(path, render(RunFiles.read(directory)))
     return path
 
 
@@ -86,7 +75,7 @@ def render(run: RunFiles) -> str:
         "tables": tables,
         "run_tables": run_tables,
     }
-    return _templates().get_template("report.html").render(parts)
+    return render_page("report.html", parts)
 
 
 def _state(matrix: AccuracyMatrix | None) -> str:
@@ -98,10 +87,10 @@ def _state(matrix: AccuracyMatrix | None) -> str:
 
 def _result_plates(matrix: AccuracyMatrix) -> list[Plate]:
     return [
-        _plate(
+        plate(
             "Accuracy matrix R", "Test accuracy on every domain (columns) after every stage (rows).", heat_map(matrix)
         ),
-        _plate(
+        plate(
             "Accuracy over the stages",
             "Each domain from stage to stage: dashed before the stage that learns it (large mark), solid after.",
             accuracy_over_stages(matrix),
@@ -115,15 +104,15 @@ def _training_plates(run: RunFiles) -> list[Plate]:
     others = {name: curve for name, curve in run.curves("").items() if not name.startswith(known)}
     plates = []
     if losses:
-        plates.append(_plate("Losses", "Means since the previous line of the log.", _panels(run, losses)))
+        plates.append(plate("Losses", "Means since the previous line of the log.", _panels(run, losses)))
     if others:
-        plates.append(_plate("Other values", "What else the method logged.", _panels(run, others)))
+        plates.append(plate("Other values", "What else the method logged.", _panels(run, others)))
     return plates
 
 
 def _constraint_plates(run: RunFiles) -> list[Plate]:
     plates = [
-        _plate(lines.title, lines.caption, training_lines(curves, run.stage_labels, lines.label, lines.limits))
+        plate(lines.title, lines.caption, training_lines(curves, run.stage_labels, lines.label, lines.limits))
         for lines in LINES
         if (curves := run.curves(lines.prefix))
     ]
@@ -132,39 +121,9 @@ def _constraint_plates(run: RunFiles) -> list[Plate]:
             "Mean cross-entropy on the source, on the whole memory M and on each past domain's memory M_k, before and"
             " after every stage. The constraints ask that no bar rises; the projection holds them to first order only."
         )
-        plates.append(_plate("Both sides of Eq. 5–7", caption, both_sides(constraints)))
+        plates.append(plate("Both sides of Eq. 5–7", caption, both_sides(constraints)))
     return plates
-
-
-def _plate(title: str, caption: str, figure: Figure) -> Plate:
-    return Plate(title, caption, Markup(as_svg(figure)))
 
 
 def _panels(run: RunFiles, curves: dict[str, Curve]) -> Figure:
     return training_panels(curves, run.stage_labels)
-
-
-def _templates() -> Environment:
-    return Environment(
-        loader=PackageLoader("grcl.results"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _shown(value: Any) -> Any:
-    """What the page prints: text with nothing invisible in it, our own markup as it is."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write in one go: a reader sees the old page or the new one, never half of it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

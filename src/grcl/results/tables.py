@@ -10,16 +10,17 @@ from grcl.results.visible import visible
 if TYPE_CHECKING:
     import rich.table
 
-NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?|\d+ of \d+|n/a")
+NUMBER = re.compile(r"[+-]?[\d,]+(\.\d+)?( ± [\d.]+)?( \[[^\[\]]*\])?( (s|min|h|MB))?|\d+ of \d+|n/a|–")
 MARKUP = re.compile(r"[\\`*\[\]<>|~$&]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A header and rows of cells, all text."""
+    """A header and rows of cells, all text; (row, column) of the best cells, to be set in bold."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    best: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def is_number(self) -> tuple[bool, ...]:
@@ -101,7 +102,14 @@ def summary_table(matrix: AccuracyMatrix) -> Table:
 def as_markdown(table: Table) -> str:
     """The table in GitHub's Markdown; names cannot break out of their cells."""
     rule = tuple("---:" if is_number else "---" for is_number in table.is_number)
-    header, *rows = [tuple(_escaped(cell) for cell in row) for row in (table.header, *table.rows)]
+    header = tuple(escaped_markdown(cell) for cell in table.header)
+    rows = [
+        tuple(
+            f"**{escaped_markdown(cell)}**" if (r, c) in table.best else escaped_markdown(cell)
+            for c, cell in enumerate(row)
+        )
+        for r, row in enumerate(table.rows)
+    ]
     return "".join(f"| {' | '.join(row)} |\n" for row in (header, rule, *rows))
 
 
@@ -114,10 +122,12 @@ def as_rich(table: Table) -> "rich.table.Table":
     grid = rich.table.Table(box=rich.box.SIMPLE_HEAD)
     for name, is_number in zip(table.header, table.is_number, strict=True):
         grid.add_column(Text(visible(name)), justify="right" if is_number else "left")
-    for row in table.rows:
-        grid.add_row(*(Text(visible(cell)) for cell in row))
+    for r, row in enumerate(table.rows):
+        styles = ["bold" if (r, c) in table.best else "" for c in range(len(row))]
+        grid.add_row(*(Text(visible(cell), style) for cell, style in zip(row, styles, strict=True)))
     return grid
 
 
-def _escaped(cell: str) -> str:
+def escaped_markdown(cell: str) -> str:
+    """The text as Markdown shows it, nothing in it markup."""
     return MARKUP.sub(lambda match: "\\" + match[0], visible(cell))

@@ -34,7 +34,10 @@ def decode(content: bytes) -> dict[str, Any]:
     digest, payload = content[len(_MAGIC) : header], content[header:]
     if not content.startswith(_MAGIC) or hashlib.sha256(payload).digest() != digest:
         raise DamagedCheckpoint
-    state: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+    try:
+        state: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
+    except Exception as error:  # torch names no common base of what it raises on a payload that it will not load
+        raise DamagedCheckpoint from error
     return state
 
 

@@ -42,11 +42,20 @@ class RunDirectory:
             return
         if "config.json" not in present:
             raise Refusal(f"{self.path} is not empty and holds no run ({present[0]}); choose another place with --out")
-        found = differences(self.read_json("config.json"), config)
+        found = differences(self._read_config(), config)
         difference = {key: both for key, both in sorted(found.items()) if key not in without_effect}
         if difference:
             listed = "; ".join(f"{key} is {old} there, {new} here" for key, (old, new) in difference.items())
             raise Refusal(f"{self.path} holds a run with other settings ({listed}); choose another place with --out")
+
+    def _read_config(self) -> dict[str, Any]:
+        try:
+            config = self.read_json("config.json")
+        except ValueError:
+            config = None
+        if not isinstance(config, dict):
+            raise Refusal(f"config.json in {self.path} is damaged; choose another place with --out")
+        return config
 
     def read_json(self, name: str) -> Any:
         """One of the JSON files."""
@@ -77,6 +86,18 @@ def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return pairs
 
 
+def nested(pairs: dict[str, Any]) -> dict[str, Any]:
+    """The reverse of `flat`."""
+    settings: dict[str, Any] = {}
+    for key, value in pairs.items():
+        *sections, name = key.split(".")
+        place = settings
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[name] = value
+    return settings
+
+
 def differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """The settings in which two configs differ, with both values."""
     a, b = flat(old), flat(new)
@@ -88,7 +109,7 @@ def variant_name(changes: dict[str, Any]) -> str:
     spelled = ",".join(
         f"{key}={'-'.join(value) if isinstance(value, list) else value}" for key, value in changes.items()
     )
-    plain = re.sub(r"[^\w.,=+-]", "_", spelled)
+    plain = re.sub(r"[^\w.,=+-]", "_", spelled, flags=re.ASCII)
     if len(plain) <= 100:
         return plain
-    return f"{plain[:80]}~{hashlib.sha256(spelled.encode()).hexdigest()[:8]}"
+    return f"{plain[:80]}~{hashlib.sha256(spelled.encode(errors='backslashreplace')).hexdigest()[:8]}"

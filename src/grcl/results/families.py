@@ -1,0 +1,52 @@
+"""Rows that are alike but for some settings: what a sweep or a choice goes over."""
+
+import json
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from grcl.results.comparison import Group, Row
+from grcl.results.run_files import Record, number
+from grcl.results.spread import Spread
+from grcl.runtime.run_directory import flat
+
+
+class Sweep(NamedTuple):
+    """ACC against one setting, all else equal."""
+
+    label: str
+    method: str
+    points: tuple[tuple[float, Spread], ...]
+
+
+def families(rows: Iterable[Row], apart_from: Collection[str]) -> list[list[Row]]:
+    """Rows of one method whose settings differ in `apart_from` at most, together."""
+    alike: dict[str, list[Row]] = {}
+    for row in rows:
+        alike.setdefault(json.dumps(_settings(row.config, apart_from), sort_keys=True), []).append(row)
+    return list(alike.values())
+
+
+def family_label(family: list[Row], apart_from: Collection[str]) -> str:
+    """What the rows of a family have in common: the method, and its variant without the parts in `apart_from`."""
+    parts = [part for part in family[0].variant.split(",") if part.partition("=")[0] not in apart_from]
+    return ", ".join(filter(None, [family[0].method, *parts]))
+
+
+def sweeps(group: Group, key: str) -> list[Sweep]:
+    """ACC against the setting `key`, for every family that has two values of it or more."""
+    found = []
+    for family in families(group.rows, [key]):
+        points = {
+            number(flat(row.config).get(key)): row.over_seeds(lambda matrix: matrix.average_accuracy) for row in family
+        }
+        known = tuple(sorted((value, spread) for value, spread in points.items() if spread is not None))
+        if len(known) > 1:
+            found.append(Sweep(family_label(family, [key]), family[0].method, known))
+    return found
+
+
+def _settings(config: Record, apart_from: Collection[str]) -> Record:
+    left_out = {"seed", *apart_from}
+    return {
+        key: value for key, value in flat(config).items() if key not in left_out and not key.startswith("fingerprints.")
+    }
