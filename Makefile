@@ -15,7 +15,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/pytest -m "not long"
+	$(BIN)/pytest -m "not long" -n 2
 
 check: $(VENV)/.installed-dev
 	$(BIN)/pytest -m long

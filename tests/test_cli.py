@@ -71,6 +71,58 @@ def test_what_cannot_be_is_refused_in_one_sentence(
     assert expected in refusal(capsys, *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["comapre"], "did you mean compare?"),
+        (["compare", "mimi"], "did you mean mini?"),
+        (["compare", "--methods", "gcrl"], "did you mean grcl?"),
+        (["compare", "--methods"], "expected at least one argument"),
+        (["compare", "--methods", "grcl", "--dann.optimizer.rate", "1"], "add dann to --methods"),
+        (["compare", "--method", "grcl"], "did you mean methods?"),
+        (["compare", "--seeds", "one"], "seed = 'one'"),
+        (["compare", "--seed", "1"], "did you mean seeds?"),
+        (["compare", "--jobs", "0"], "--jobs 0: give a whole number from 1 on"),
+        (["compare", "--jobs", "-1"], "--jobs -1: give a whole number from 1 on"),
+        (["compare", "--jobs", "two"], "--jobs two: give a whole number from 1 on"),
+        (["compare", "--vary", "memory.sizes=1"], "did you mean memory.size?"),
+        (["compare", "--vary", "memory.size"], "names no values"),
+        (["compare", "--vary", "memory.size="], "memory.size = ''"),
+        (["compare", "--vary", "memory.size=1", "--vary", "memory.size=2"], "varied twice"),
+        (["compare", "--vary", "seed=1"], "use --seeds"),
+        (["compare", "--ablations", "two_view"], "did you mean two_views?"),
+        (["compare", "--engine", "slurm"], "invalid choice: 'slurm'"),
+        (["compare", "--training.epoch", "1"], "did you mean training.epochs?"),
+        (["compare", "--mcd.encoder-step", "1"], "did you mean mcd.encoder_steps?"),
+        (["compare", "--training.epochs", "0"], "training.epochs = '0'"),
+        (["compare", "--preset", "nothing"], "no preset 'nothing'"),
+        (["compare", "--out", "/dev/null/x"], "cannot write to /dev/null/x"),
+        (["compare", "mini", "extra"], "unexpected word 'extra'"),
+    ],
+)
+def test_a_comparison_that_cannot_be_is_refused_in_one_sentence(
+    words: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert expected in refusal(capsys, *words)
+    assert not Path("comparisons").exists()
+
+
+def test_a_comparison_has_a_flag_for_every_setting_of_every_method(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", "--help"])
+    assert stop.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for flag in (
+        "--methods",
+        "--vary",
+        "--one-target",
+        "--training.epochs",
+        "--grcl.source-weight",
+        "--mcd.encoder-steps",
+    ):
+        assert flag in text
+
+
 def test_mini_takes_no_data(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "mini" in refusal(capsys, "run", "--data", str(tmp_path))
 

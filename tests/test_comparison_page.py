@@ -198,13 +198,14 @@ def test_links_within_the_page_resolve(gallery: Path) -> None:
     assert {link[1:] for link in Page(source).links if link.startswith("#")} <= set(ids)
 
 
-@pytest.fixture
-def hostile(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Methods, variants and domains with every name that could do harm."""
+    folder = tmp_path_factory.mktemp("hostile")
     for name in HOSTILE:
-        MadeUp(name, matrix(0.5, 0.5), variant=name, benchmark=HOSTILE[0], domains=HOSTILE[1:4]).write(tmp_path)
-    write_comparison(tmp_path)
-    return tmp_path
+        MadeUp(name, matrix(0.5, 0.5), variant=name, benchmark=HOSTILE[0], domains=HOSTILE[1:4]).write(folder)
+    write_comparison(folder)
+    return folder
 
 
 def test_hostile_names_are_text_in_the_page(hostile: Path) -> None:

@@ -99,10 +99,13 @@ def test_aligning_methods_find_moved_clouds(method: str, tmp_path: Path, source_
 def test_methods_with_a_memory_lose_less_of_the_first_of_two_conflicting_targets(
     tmp_path: Path, source_models: Path
 ) -> None:
-    """Clouds moved down, then up: what fits the second target undoes what fitted the first."""
+    """Clouds moved down, then up: what fits the second target undoes what fitted the first.
+
+    The memory holds the whole first target: its most confident third has next to no gradient, and holds little.
+    """
     lost = {}
     for method, own in ALIGNING.items():
-        R = run_on_clouds(method, tmp_path, source_models, **own).values
+        R = run_on_clouds(method, tmp_path, source_models, memory__size=300, **own).values
         lost[method] = float(R[1, 1] - R[2, 1])
     assert max(lost["cua"], lost["gra"]) < min(lost["dann"], lost["mcd"], lost["dada"]), lost
 

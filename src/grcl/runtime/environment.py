@@ -27,7 +27,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "threads": torch.get_num_threads(),
         "processes": distributed.world_size(),
-        "device": str(device) if device.type == "cpu" else torch.cuda.get_device_name(device),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
     }
 
 
