@@ -50,5 +50,13 @@ def _commit() -> str | None:
 
 
 def _processor() -> str:
-    """The processor's vector units decide which kernels torch takes, and so the last bits of a sum."""
-    return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
+    """The processor decides which kernels the libraries take, and so the last bits of a sum."""
+    facts = [platform.machine(), torch.backends.cpu.get_cpu_capability()]
+    listing = Path("/proc/cpuinfo")
+    if listing.exists():  # Linux
+        pairs = (line.split(":", 1) for line in listing.read_text().splitlines() if ":" in line)
+        first: dict[str, str] = {}
+        for key, value in pairs:
+            first.setdefault(key.strip(), value.strip())
+        facts += [first[key] for key in ("vendor_id", "cpu family", "model", "stepping") if key in first]
+    return " ".join(facts)
