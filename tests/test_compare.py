@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import pytest
 
 from grcl.cli import main
 from grcl.compare import Workforce, compare
-from grcl.comparison_plan import Design
+from grcl.comparison_plan import ABLATIONS, Design
 from grcl.results.comparison import Comparison
+from grcl.results.figure_kinds import KINDS
 from grcl.run import run
 from grcl.runtime.board import SilentBoard
 from grcl.runtime.errors import Refusal
@@ -186,3 +188,17 @@ def test_stopping_reaches_the_runs_on_ray(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=300)
     assert process.returncode == 130, said
     wait_until(lambda: not any(map(processes_of, paths)))
+
+
+@pytest.mark.long
+def test_the_example_of_the_page_on_comparing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "comparing.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    assert (tmp_path / "cmp" / "source_only" / "seed-0" / "done").exists()
+
+
+def test_the_page_on_comparing_names_every_figure_and_ablation() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "comparing.md").read_text()
+    assert all(f"`{name}`" in page for name in (*KINDS, *ABLATIONS))

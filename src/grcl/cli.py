@@ -95,10 +95,10 @@ def compare_command(arguments: list[str]) -> None:
         given.methods or (ONE_TARGET_METHODS if given.one_target else tuple(METHODS)),
         given.seeds,
         given.preset,
-        common,
-        parse_varied(given.vary),
-        tuple(ABLATIONS) if given.ablations == [] else given.ablations or (),
-        given.one_target,
+        common=common,
+        varied=parse_varied(given.vary),
+        ablations=tuple(ABLATIONS) if given.ablations == [] else given.ablations or (),
+        one_target=given.one_target,
     )
     workforce = Workforce(_at_least_one(given.jobs), given.engine)
     folder = given.out or Path("comparisons") / given.benchmark

@@ -137,12 +137,12 @@ class Comparison:
         if not folder.is_dir():
             raise Refusal(f"no folder {folder}; name one that holds runs, such as the --out of grcl compare")
         runs, unfinished = [], _begun_only(folder)
-        for directory in _run_directories(folder):
-            run = _read(directory, folder)
-            if run is None:
-                unfinished.add(str(directory.relative_to(folder)))
+        for files in _run_files(folder):
+            place = files.directory.relative_to(folder)
+            if files.matrix is not None and files.matrix.is_complete and (files.directory / "done").exists():
+                runs.append(FinishedRun(files, files.matrix, "/".join(place.parts[1:-1])))
             else:
-                runs.append(run)
+                unfinished.add(str(place))
         return cls(folder, _grouped(runs), tuple(sorted(unfinished)))
 
     @property
@@ -163,24 +163,18 @@ class Comparison:
         return tuple(group for group in self.groups if group is not self.main)
 
 
-def _run_directories(folder: Path) -> Iterator[Path]:
-    """Directories with a config.json that names a method: source models have none."""
+def _run_files(folder: Path) -> Iterator[RunFiles]:
+    """The runs below the folder; source models name no method."""
     for path in sorted(folder.rglob("config.json")):
-        if '"method"' in path.read_text(encoding="utf-8", errors="replace"):
-            yield path.parent
+        files = RunFiles.read(path.parent)
+        if "method" in files.config:
+            yield files
 
 
 def _begun_only(folder: Path) -> set[str]:
     """Runs of which there is a log and nothing else: they failed before they had a directory."""
     logs = {path.with_suffix("") for path in folder.rglob("seed-*.log")}
     return {str(path.relative_to(folder)) for path in logs if not (path / "config.json").exists()}
-
-
-def _read(directory: Path, folder: Path) -> FinishedRun | None:
-    files = RunFiles.read(directory)
-    if files.matrix is None or not files.matrix.is_complete or not (directory / "done").exists():
-        return None
-    return FinishedRun(files, files.matrix, "/".join(directory.relative_to(folder).parts[1:-1]))
 
 
 def _grouped(runs: Iterable[FinishedRun]) -> tuple[Group, ...]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -128,6 +127,7 @@ def _draw_bars(axes: Axes, panel: Panel) -> None:
     axes.axvline(0, color=GREY, linewidth=0.6)
     axes.margins(x=0.45 if panel.paper else 0.32)
     axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
     if not panel.is_change:
         limits = axes.get_xlim()
         axes.set_xticks(range(0, 101, 20))
@@ -164,17 +164,21 @@ def _on_first_target(row: Row) -> list[Spread]:
 
 
 def _line(axes: Axes, points: Sequence[tuple[float, Spread]], label: str, index: int) -> None:
-    look: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
-    look["linestyle"] = "-" if index < len(COLOURS) else "--"
-    across = [value for value, _ in points]
-    means = np.array([100 * each.mean for _, each in points])
-    deviations = np.array([100 * (each.deviation or 0.0) for _, each in points])
+    colour = COLOURS[index % len(COLOURS)]
+    deviations = [100 * (each.deviation or 0.0) for _, each in points]
     axes.errorbar(
-        across, means, yerr=deviations if deviations.any() else None, label=legend_label(label), **look, **_THIN
+        [value for value, _ in points],
+        [100 * each.mean for _, each in points],
+        yerr=deviations if any(deviations) else None,
+        color=colour,
+        ecolor=(colour, 0.4),  # the deviations of many methods must not drown their means
+        marker=MARKERS[index % len(MARKERS)],
+        linestyle="-" if index < len(COLOURS) else "--",
+        linewidth=1.4,
+        elinewidth=1.0,
+        markersize=4.5,
+        label=legend_label(label),
     )
-
-
-_THIN: dict[str, Any] = {"linewidth": 1.4, "markersize": 4.5, "capsize": 2.5, "elinewidth": 0.8}
 
 
 def _finish(figure: Figure, axes: Axes) -> None:
