@@ -111,7 +111,8 @@ def _record(method: str, section: type[Settings]) -> type[RunSettings]:
 def resolve(benchmark: str, method: str, overrides: Mapping[str, Any], preset: str | None = None) -> RunSettings:
     """The preset of the benchmark, with `overrides` such as {"memory.size": 256} on top, validated."""
     record = settings_class(method)
-    chosen = read_preset(preset or known(benchmark, BENCHMARKS, "benchmark"))
+    known(benchmark, BENCHMARKS, "benchmark")
+    chosen = read_preset(preset or benchmark)
     chosen = {key: value for key, value in chosen.items() if key not in METHODS or key == method}
     values = {flag.key: flag.default for flag in flags(record)}
     for key, value in {**flat(chosen), **overrides}.items():
