@@ -39,6 +39,10 @@ distributed.stop()
 # Batch statistics and shuffled marginals are those of a process's own share.
 NOT_SEPARABLE = ("dada",)
 
+# The sums over a batch are taken in another order, and dozens of steps carry that on. Adam divides a gradient by its
+# own size, so where that is all rounding, a parameter may be off by a step of the rate 2e-4.
+DIFFERENCE = {"mcd": 2e-4, "cua": 2e-4}
+
 
 def torchrun(program: Path, *words: str) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", str(program)]
@@ -72,8 +76,7 @@ def compare(name: str, folder: Path) -> None:
     a = final_modules(folder / "one")
     assert a.keys() == b.keys()
     for key in a:
-        # The sums over a batch are taken in another order, and dozens of steps carry that on.
-        torch.testing.assert_close(b[key], a[key], rtol=0, atol=3e-5)
+        torch.testing.assert_close(b[key], a[key], rtol=0, atol=DIFFERENCE.get(name, 3e-5))
 
 
 def test_two_processes_equal_one_with_grcl(tmp_path: Path) -> None:
