@@ -13,13 +13,12 @@ from grcl.data.stream import DomainStream, Labelled, Stage
 from grcl.methods import METHODS, Method
 from grcl.networks import Network
 from grcl.runtime.seeding import seed_everything
-from tiny import CLASSES, load, tiny_settings
+from tiny import CLASSES, domain, tiny_settings
 
 
 @pytest.fixture(scope="module")
 def stream() -> DomainStream:
-    domains = load(None)
-    return DomainStream(CLASSES, domains["white"], ((domains["dark"],), (domains["noisy"],)))
+    return DomainStream(CLASSES, domain("white"), ((domain("dark"),), (domain("noisy"),)))
 
 
 def stage_of(stream: DomainStream, index: int) -> Stage:

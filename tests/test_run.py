@@ -164,7 +164,7 @@ def test_all_methods_of_a_seed_start_from_one_source_model(tmp_path: Path) -> No
 def test_the_run_directory_holds_what_the_docs_say(tmp_path: Path) -> None:
     run(tiny_settings("grcl"), tmp_path / "a")
     names = {path.name for path in (tmp_path / "a").iterdir()}
-    files = {"config.json", "environment.json", "log.jsonl", "accuracy.json", "report.html", "done"}
+    files = {"config.json", "environment.json", "splits.json", "log.jsonl", "accuracy.json", "report.html", "done"}
     assert names == files | {"tensorboard", "checkpoints", "stage0"}
     assert list((tmp_path / "a" / "tensorboard").glob("events.out.tfevents.*"))
     kinds = {json.loads(line)["kind"] for line in (tmp_path / "a" / "log.jsonl").read_text().splitlines()}

@@ -9,7 +9,10 @@ from torch import Tensor
 from grcl.benchmarks import BENCHMARKS, Benchmark
 from grcl.config import RunSettings, resolve
 from grcl.data.images import ImageArray
-from grcl.data.stream import Domain, Labelled
+from grcl.data.pool import Pool
+from grcl.data.reading import Reading
+from grcl.data.split import Split, split_domain
+from grcl.data.stream import Domain, Labelled, join
 from grcl.runtime.seeding import derive, generator
 
 CLASSES = ("horizontal", "vertical", "cross", "square")
@@ -47,10 +50,14 @@ def make(name: str, count: int, part: str) -> Labelled:
     return Labelled(ImageArray((255 * mixed).to(torch.uint8)), labels)
 
 
-def load(data: Path | None) -> dict[str, Domain]:
-    return {
-        name: Domain(name, make(name, 96, "train"), make(name, 48, "test"), f"{derive(0, name):x}") for name in ORDER
-    }
+def pool(name: str, data: Path | None, reading: Reading) -> Pool:
+    both, places = join([make(name, 96, "train"), make(name, 48, "test")]), torch.arange(96 + 48)
+    pixels = ImageArray(both.images.read(places))
+    return Pool(pixels, both.labels, f"{derive(0, name):x}", (places[:96], places[96:]))
+
+
+def domain(name: str) -> Domain:
+    return split_domain(name, pool(name, None, Reading(size=32)), Split())
 
 
 def register() -> None:

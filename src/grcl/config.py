@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from grcl.benchmarks import BENCHMARKS
 from grcl.data.augment import Augmentation
+from grcl.data.reading import Reading
+from grcl.data.split import Split
 from grcl.memory.episodic import Memory
 from grcl.methods import METHODS
 from grcl.methods.supervised import Supervised
@@ -29,7 +31,7 @@ else:
     import tomli as tomllib
 
 # Settings that change neither the result nor what it is called.
-WITHOUT_EFFECT = ("data", "training.log_every", "training.checkpoint_seconds")
+WITHOUT_EFFECT = ("data", "images.cache", "images.workers", "training.log_every", "training.checkpoint_seconds")
 
 
 class Training(Settings):
@@ -78,6 +80,8 @@ class RunSettings(Settings):
     memory: Memory = Memory()
     network: Network = Network()
     augmentation: Augmentation = Augmentation()
+    images: Reading = Reading()
+    split: Split = Split()
 
     @property
     def own(self) -> Settings:
@@ -166,6 +170,8 @@ def choices(entry: FieldInfo) -> str:
     if get_origin(kind) is Literal:
         return "{" + ",".join(map(str, get_args(kind))) + "}"
     if isinstance(kind, types.UnionType):
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     names = {int: "N", float: "X", bool: "{true,false}", Path: "PATH"}
     return names.get(kind, "NAME")

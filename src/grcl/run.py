@@ -12,12 +12,14 @@ from torch import Tensor
 
 from grcl.benchmarks import BENCHMARKS
 from grcl.config import WITHOUT_EFFECT, RunSettings
+from grcl.data.split import describe_splits
 from grcl.data.stream import DomainStream, Stage
 from grcl.evaluate import accuracy, hidden_label_accuracy
 from grcl.loop import Journal, Operator, Plan, Task, train
 from grcl.memory.episodic import Episode, remember
 from grcl.methods import METHODS, Method
 from grcl.monitors import watch_constraints, watch_target
+from grcl.networks import input_size
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.report import write_report
 from grcl.runtime import distributed
@@ -45,6 +47,7 @@ def run(
     fingerprints = {domain.name: domain.fingerprint for domain in stream.domains}
     directory.claim(settings.as_json() | {"fingerprints": fingerprints}, WITHOUT_EFFECT)
     if not distributed.agree(directory.is_done):
+        directory.write_json("splits.json", describe_splits(stream.domains))
         directory.write_json("environment.json", describe_environment(plan.device) | {"data": describe_data(stream)})
         with Interruption() as interruption:
             operator = Operator(display or Silent(), interruption)
@@ -151,9 +154,11 @@ def open_stream(settings: RunSettings) -> DomainStream:
             f"no folder at {settings.data}; --data takes the folder that holds the images of {settings.benchmark}"
         )
     benchmark = BENCHMARKS[settings.benchmark]
-    domains = benchmark.load_domains(settings.data)
-    targets = tuple(tuple(domains[name] for name in stage.split("+")) for stage in settings.targets)
-    return DomainStream(benchmark.classes(), domains[settings.source], targets)
+    size = settings.images.size or input_size(settings.network)
+    reading = settings.images.model_copy(update={"size": size})
+    domain = partial(benchmark.domain, data=settings.data, reading=reading, split=settings.split)
+    targets = tuple(tuple(domain(name) for name in stage.split("+")) for stage in settings.targets)
+    return DomainStream(benchmark.classes(), domain(settings.source), targets)
 
 
 def prepare(settings: RunSettings) -> Plan:

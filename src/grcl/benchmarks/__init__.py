@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import grcl.data.stream
+    from grcl.data.pool import Pool
+    from grcl.data.reading import Reading
+    from grcl.data.split import Split
+    from grcl.data.stream import Domain
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A module with `CLASSES`, `ORDER` (names of the domains, source first) and `load(data)`."""
+    """A module with `CLASSES`, `ORDER` (names of the domains, source first) and `pool(name, data, reading)`."""
 
     name: str
     module: str
@@ -27,10 +30,16 @@ class Benchmark:
         order: tuple[str, ...] = import_module(self.module).ORDER
         return order
 
-    def load_domains(self, data: Path | None = None) -> "dict[str, grcl.data.stream.Domain]":
-        """The domains by name, from the folder `data` where the benchmark is not embedded."""
-        domains: dict[str, grcl.data.stream.Domain] = import_module(self.module).load(data)
-        return domains
+    def pool(self, name: str, data: Path | None, reading: "Reading") -> "Pool":
+        """All images of one domain, from the folder `data` where the benchmark is not embedded."""
+        pool: Pool = import_module(self.module).pool(name, data, reading)
+        return pool
+
+    def domain(self, name: str, data: Path | None, reading: "Reading", split: "Split") -> "Domain":
+        """One domain with the images that the split chooses."""
+        from grcl.data.split import split_domain
+
+        return split_domain(name, self.pool(name, data, reading), split)
 
 
 BENCHMARKS = {

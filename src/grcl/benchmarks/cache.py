@@ -19,9 +19,8 @@ Arrays = dict[str, NDArray[Any]]
 logger = logging.getLogger(__name__)
 
 
-def load_or_make(name: str, make: Callable[[], Arrays]) -> Arrays:
-    """The arrays kept under `name`, made and kept now if there are none."""
-    path = cache_folder() / f"{name}.npz"
+def load_or_make(path: Path, make: Callable[[], Arrays]) -> Arrays:
+    """The arrays kept in the file, made and kept now if there are none."""
     arrays = read(path)
     if arrays is None:
         arrays = make()

@@ -4,6 +4,7 @@ Printed digits (synnum, the source), then MNIST, MNIST-M, 8x8 digits and house n
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, features
 
-from grcl.benchmarks.cache import Arrays, fingerprint, load_or_make
+from grcl.benchmarks.cache import Arrays, cache_folder, fingerprint, load_or_make
 from grcl.benchmarks.generators import blend_mnist_m, cut_patch, render_house_number, render_synnum
 from grcl.data.images import ImageArray
-from grcl.data.stream import Domain, Labelled
+from grcl.data.pool import Pool
+from grcl.data.reading import Reading
 from grcl.runtime.errors import Refusal
 
 CLASSES = tuple("0123456789")
@@ -42,12 +44,19 @@ Labels = NDArray[np.int64]
 Renderer = Callable[[np.random.Generator, int, Sequence[Path], int], Pixels]
 
 
-def load(data: Path | None = None) -> dict[str, Domain]:
-    """The domains in their order, from the cache if they were made before."""
+def pool(name: str, data: Path | None, reading: Reading) -> Pool:
+    """All images of one domain, from the cache if they were made before."""
     if data is not None:
         raise Refusal(f"mini makes its own images and reads none from {data}; leave --data out")
-    arrays = load_or_make(f"mini-{version()}", make)
-    return {name: as_domain(name, arrays) for name in ORDER}
+    if reading.size != SIZE:
+        raise Refusal(f"mini has images of {SIZE} pixels; images.size = {reading.size} needs another benchmark")
+    return as_pool(name, _arrays(cache_folder(), version()))
+
+
+@cache
+def _arrays(folder: Path, version: str) -> Arrays:
+    """All domains, read once however many of them are asked for."""
+    return load_or_make(folder / f"mini-{version}.npz", make)
 
 
 def version() -> str:
@@ -57,13 +66,14 @@ def version() -> str:
     return f"{RECIPE_VERSION}-{fingerprint(np.frombuffer(text.encode(), np.uint8))}"
 
 
-def as_domain(name: str, arrays: Arrays) -> Domain:
+def as_pool(name: str, arrays: Arrays) -> Pool:
     """A domain out of its four arrays."""
     parts = [arrays[f"{name}/{part}"] for part in ("train/images", "train/labels", "test/images", "test/labels")]
     train_images, train_labels, test_images, test_labels = map(torch.from_numpy, parts)
-    train = Labelled(ImageArray(train_images), train_labels)
-    test = Labelled(ImageArray(test_images), test_labels)
-    return Domain(name, train, test, fingerprint(*parts))
+    places = torch.arange(len(train_labels) + len(test_labels))
+    images, labels = torch.cat([train_images, test_images]), torch.cat([train_labels, test_labels])
+    sides = places[: len(train_labels)], places[len(train_labels) :]
+    return Pool(ImageArray(images), labels, fingerprint(*parts), sides)
 
 
 def make() -> Arrays:

@@ -32,6 +32,25 @@ class ImageArray:
         return self.pixels[index]
 
 
+@dataclass(frozen=True)
+class Subset:
+    """Some of the images of a larger set, which stays where it is."""
+
+    images: Images
+    places: Int[Tensor, " n"]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
+        return self.images.read(self.places[index])
+
+
+def select(images: Images, places: Int[Tensor, " n"]) -> Images:
+    """The images at these places; an array is cut at once, which makes every later read one lookup."""
+    return ImageArray(images.pixels[places]) if isinstance(images, ImageArray) else Subset(images, places)
+
+
 class Joined:
     """Several sets of images behind one index, in their order; nothing is copied."""
 

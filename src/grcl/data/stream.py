@@ -1,7 +1,8 @@
 """The stream: one labelled source domain, then stages of unlabelled target domains (Sec. 2)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +36,10 @@ class Domain:
     train: Labelled
     test: Labelled
     fingerprint: str
+    """Of its images and of the split."""
     note: str = ""
+    split: Mapping[str, Any] = field(default_factory=dict)
+    """Which images of the domain's pool these are, as splits.json tells it."""
 
 
 @dataclass(frozen=True)

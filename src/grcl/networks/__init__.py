@@ -16,6 +16,11 @@ class Network(Settings):
     """The encoder; lenet5 is for images of 32x32 pixels."""
 
 
+def input_size(settings: Network) -> int:
+    """The pixels on each side that the network is made for."""
+    return ENCODERS[settings.name].input_size
+
+
 def build(settings: Network, classes: int) -> Classifier:
     """A classifier with fresh weights, drawn from torch's global generator."""
     encoder = ENCODERS[settings.name]()

@@ -10,6 +10,7 @@ class LeNet5(nn.Module):
     """The layers up to the 84 features z; with a head of ten classes it has 62,006 parameters."""
 
     feature_size = 84
+    input_size = 32
 
     def __init__(self) -> None:
         super().__init__()
