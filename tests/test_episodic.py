@@ -10,7 +10,8 @@ from grcl.data.augment import Augmentation
 from grcl.data.images import ImageArray, Joined
 from grcl.data.stream import Domain, DomainStream, Labelled, Stage
 from grcl.memory.episodic import Memory, Recollection, remember
-from grcl.memory.pseudo_labels import cluster_labels, look_at, matched_labels
+from grcl.memory.pseudo_labels import cluster, look_at, matched_labels, source_means
+from grcl.memory.sight import look_over
 from grcl.networks import Classifier, Network, build
 
 CLASSES, COUNT = 4, 60
@@ -46,7 +47,7 @@ def a_network() -> Classifier:
 
 
 def remembered(stage: Stage, seed: int = 0, **settings: Any) -> Recollection:
-    return remember(stage, a_network(), Memory(**settings), seed)
+    return remember(stage, look_over(a_network(), stage), Memory(**settings), seed)
 
 
 def all_pixels(stage: Stage) -> Tensor:
@@ -166,7 +167,8 @@ def test_labels_come_from_the_rule() -> None:
     stage, network = a_stage(COUNT), a_network()
     view = look_at(network, stage.target)
     assert torch.equal(remembered(stage, labels="classifier").labels, probabilities(stage).argmax(dim=1))
-    assert torch.equal(remembered(stage, labels="clusters").labels, cluster_labels(view, network, stage.source))
+    start = source_means(look_at(network, stage.source.images), stage.source.labels)
+    assert torch.equal(remembered(stage, labels="clusters").labels, cluster(view.features, start))
     assert torch.equal(remembered(stage, labels="matched").labels, matched_labels(view))
     assert remembered(stage, labels="classifier").agreement == 1
 

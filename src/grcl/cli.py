@@ -9,14 +9,13 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grcl.flags import Parser, add_setting_flags, merged, parse, parse_varied, peek
+from grcl.flags import Parser, add_setting_flags, experiment_parser, parse, peek
 from grcl.runtime.errors import Failure, Refusal
 from grcl.runtime.plugins import load_plugins
 
 if TYPE_CHECKING:
     from grcl.config import RunSettings
     from grcl.results.accuracy_matrix import AccuracyMatrix
-    from grcl.results.comparison import Comparison
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,37 +76,16 @@ def run_command(arguments: list[str]) -> None:
 
 def compare_command(arguments: list[str]) -> None:
     """`grcl compare`."""
-    from rich.console import Console
+    from grcl.comparison_command import compare_command
 
-    from grcl.config import resolve
-    from grcl.methods import METHODS
+    compare_command(arguments, COMMANDS["compare"][1])
 
-    named = peek(arguments)
-    preset = merged([resolve(named.benchmark, method, {}, named.preset) for method in METHODS])
-    given, common = parse(_compare_parser(preset), arguments, type(preset))
 
-    from grcl.compare import Workforce, compare
-    from grcl.comparison_plan import ABLATIONS, ONE_TARGET_METHODS, Design
-    from grcl.runtime.board import board_for
+def choose_command(arguments: list[str]) -> None:
+    """`grcl choose`."""
+    from grcl.comparison_command import choose_command
 
-    design = Design(
-        given.benchmark,
-        given.methods or (ONE_TARGET_METHODS if given.one_target else tuple(METHODS)),
-        given.seeds,
-        given.preset,
-        common=common,
-        varied=parse_varied(given.vary),
-        ablations=tuple(ABLATIONS) if given.ablations == [] else given.ablations or (),
-        one_target=given.one_target,
-    )
-    workforce = Workforce(_at_least_one(given.jobs), given.engine)
-    folder = given.out or Path("comparisons") / given.benchmark
-    board = board_for(Console(stderr=True))
-    try:
-        comparison = compare(design, folder, workforce, board)
-    finally:
-        board.close()
-    _show_comparison(comparison, folder)
+    choose_command(arguments, COMMANDS["choose"][1])
 
 
 def figure_command(arguments: list[str]) -> None:
@@ -130,7 +108,7 @@ def _run_parser(preset: "RunSettings") -> Parser:
     """The flags of `grcl run`: one per setting, with the preset's values as defaults."""
     from grcl.methods import METHODS
 
-    parser = _experiment_parser("run")
+    parser = experiment_parser("run", COMMANDS["run"][1])
     parser.add_argument("--method", default="grcl", metavar="NAME", help=f"{', '.join(METHODS)} (grcl)")
     parser.add_argument(
         "--out", type=Path, metavar="PATH", help="the run directory (runs/BENCHMARK/METHOD[/CHANGES]/seed-N)"
@@ -140,55 +118,6 @@ def _run_parser(preset: "RunSettings") -> Parser:
     )
     add_setting_flags(parser, preset, without=("benchmark", "method"))
     return parser
-
-
-def _compare_parser(preset: "RunSettings") -> Parser:
-    """The flags of `grcl compare`; a setting given holds for every method that has it."""
-    from grcl.comparison_plan import ABLATIONS
-    from grcl.engines import ENGINES
-    from grcl.methods import METHODS
-
-    parser = _experiment_parser("compare")
-    parser.add_argument("--methods", nargs="+", metavar="NAME", help=f"{', '.join(METHODS)} (all of them)")
-    parser.add_argument("--seeds", nargs="+", default=[0], metavar="N", help="one run per method and seed (0)")
-    parser.add_argument("--jobs", default="1", metavar="N", help="runs side by side, each on one CPU thread (1)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where all goes (comparisons/BENCHMARK)")
-    parser.add_argument(
-        "--vary",
-        action="append",
-        default=[],
-        metavar="SETTING=VALUE,...",
-        help="one variant per value; several --vary multiply",
-    )
-    parser.add_argument(
-        "--ablations", nargs="*", metavar="NAME", help=f"variants of grcl by name: {', '.join(ABLATIONS)} (none)"
-    )
-    parser.add_argument("--one-target", action="store_true", help="every target in a stream of its own")
-    parser.add_argument("--engine", default="local", choices=ENGINES, help="where the runs are worked on (local)")
-    add_setting_flags(parser, preset, without=("benchmark", "method", "seed"))
-    return parser
-
-
-def _experiment_parser(command: str) -> Parser:
-    """What `run` and `compare` have in common."""
-    from grcl.benchmarks import BENCHMARKS
-
-    parser = Parser(
-        f"grcl {command}",
-        description=COMMANDS[command][1],
-        allow_abbrev=False,
-        usage=f"grcl {command} [BENCHMARK] [--SETTING VALUE ...]",
-    )
-    names = ", ".join(BENCHMARKS)
-    parser.add_argument("benchmark", nargs="?", default="mini", metavar="BENCHMARK", help=f"{names} (mini)")
-    parser.add_argument("--preset", metavar="NAME", help="settings to start from: a preset or a TOML file (BENCHMARK)")
-    return parser
-
-
-def _at_least_one(jobs: str) -> int:
-    if not jobs.isascii() or not jobs.isdigit() or int(jobs) < 1:
-        raise Refusal(f"--jobs {jobs}: give a whole number from 1 on")
-    return int(jobs)
 
 
 def _places(settings: "RunSettings", changes: dict[str, Any], out: Path | None) -> tuple[Path, Path]:
@@ -212,18 +141,6 @@ def _show(matrix: "AccuracyMatrix", path: Path) -> None:
     console.print(f"report: {path / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _show_comparison(comparison: "Comparison", folder: Path) -> None:
-    from rich.console import Console
-
-    from grcl.results.comparison_tables import brief_table
-    from grcl.results.tables import as_rich
-
-    console = Console()
-    for group in comparison.groups:
-        console.print(as_rich(brief_table(group)))
-    console.print(f"comparison: {folder / 'comparison.html'}", markup=False, highlight=False, soft_wrap=True)
-
-
 def _set_up_logging(console: Any) -> None:
     from rich.logging import RichHandler
 
@@ -240,6 +157,7 @@ def _set_up_logging(console: Any) -> None:
 COMMANDS: dict[str, tuple[Callable[[list[str]], None], str]] = {
     "run": (run_command, "Train on the source, adapt to every target in turn, report. An unfinished run goes on."),
     "compare": (compare_command, "Set methods side by side over seeds and variants. What is done is not run again."),
+    "choose": (choose_command, "Rank settings by numbers that need no target label; accuracies are not shown."),
     "figure": (figure_command, "Draw one of the paper's figures from a folder of runs, as SVG and PNG."),
 }
 

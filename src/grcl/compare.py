@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from grcl.comparison_plan import Design, PlannedRun, check_folder, plan, shared_settings
 from grcl.engines import BUSY, ENGINES, Engine, Job
 from grcl.loop import Interrupted
+from grcl.results.choosing import Candidate, rank
 from grcl.results.comparison import Comparison
 from grcl.results.comparison_page import write_comparison
 from grcl.results.visible import visible
@@ -39,19 +40,34 @@ def compare(design: Design, folder: Path, workforce: Workforce, board: Board) ->
 
     A run that fails or is killed stops no other; all failures are named at the end.
     """
+    made, failures = _make_missing(design, folder, workforce, board)
+    comparison = write_comparison(folder)
+    if failures:
+        raise Failure(_complaint(failures, made, f", and {folder / 'comparison.html'} shows the others"))
+    return comparison
+
+
+def choose(design: Design, folder: Path, workforce: Workforce, board: Board) -> list[Candidate]:
+    """Make the runs of the design that are missing in `folder`, and rank them by what needs no target label."""
+    made, failures = _make_missing(design, folder, workforce, board)
+    if failures:
+        raise Failure(_complaint(failures, made))
+    return rank(folder, made)
+
+
+def _make_missing(design: Design, folder: Path, workforce: Workforce, board: Board) -> tuple[list[str], dict[str, str]]:
+    """The names of all runs of the design, and why those that failed did so."""
     runs = plan(design)
     check_folder(design, runs, folder)
     _claim(folder, design)
     missing = [run for run in runs if not RunDirectory(folder / run.name).is_done]
     failures = _make(missing, len(runs) - len(missing), folder, workforce, board) if missing else {}
-    comparison = write_comparison(folder)
-    if failures:
-        listed = "".join(f"\n  {name}: {reason}" for name, reason in failures.items())
-        raise Failure(
-            f"{len(failures)} of {len(runs)} runs failed; the same command goes on with them, and"
-            f" {folder / 'comparison.html'} shows the others:{listed}"
-        )
-    return comparison
+    return [run.name for run in runs], failures
+
+
+def _complaint(failures: Mapping[str, str], runs: Sequence[str], others: str = "") -> str:
+    listed = "".join(f"\n  {name}: {reason}" for name, reason in failures.items())
+    return f"{len(failures)} of {len(runs)} runs failed; the same command goes on with them{others}:{listed}"
 
 
 def _claim(folder: Path, design: Design) -> None:

@@ -30,12 +30,6 @@ def accuracy(predict: Callable[[Tensor], Tensor], labelled: Labelled, device: to
     return float((scores.argmax(dim=1).cpu() == labelled.labels).double().mean())
 
 
-def cross_entropy(predict: Callable[[Tensor], Tensor], labelled: Labelled, device: torch.device) -> float:
-    """Mean cross-entropy over a whole labelled set: either side of Eq. 5 to 7."""
-    scores = map_images(predict, labelled.images, device)
-    return float(torch.nn.functional.cross_entropy(scores, labelled.labels.to(device)))
-
-
 def hidden_label_accuracy(domains: tuple[Domain, ...], labels: Int[Tensor, " n"]) -> float:
     """How many of the labels given to a stage's training images are right. For reports; no method sees it."""
     truth = torch.cat([domain.train.labels for domain in domains])

@@ -35,6 +35,22 @@ def peek(arguments: Sequence[str]) -> argparse.Namespace:
     return given
 
 
+def experiment_parser(command: str, description: str) -> Parser:
+    """The flags that all commands with an experiment have."""
+    from grcl.benchmarks import BENCHMARKS
+
+    parser = Parser(
+        f"grcl {command}",
+        description=description,
+        allow_abbrev=False,
+        usage=f"grcl {command} [BENCHMARK] [--SETTING VALUE ...]",
+    )
+    names = ", ".join(BENCHMARKS)
+    parser.add_argument("benchmark", nargs="?", default="mini", metavar="BENCHMARK", help=f"{names} (mini)")
+    parser.add_argument("--preset", metavar="NAME", help="settings to start from: a preset or a TOML file (BENCHMARK)")
+    return parser
+
+
 def merged(presets: Sequence["RunSettings"]) -> "RunSettings":
     """The settings of several methods as one record: what they share, and the own section of each."""
     from pydantic import create_model

@@ -17,8 +17,9 @@ from grcl.data.stream import DomainStream, Stage
 from grcl.evaluate import accuracy, hidden_label_accuracy
 from grcl.loop import Journal, Operator, Plan, Task, train
 from grcl.memory.episodic import Episode, remember
+from grcl.memory.sight import Sight, look_over
 from grcl.methods import METHODS, Method
-from grcl.monitors import watch_constraints, watch_target
+from grcl.monitors import monitor
 from grcl.networks import input_size
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.report import write_report
@@ -107,16 +108,17 @@ class Experiment:
             self.method.restore(saved["method"])
             return int(saved["step"])
         self.method.warm_up(stage)
-        self.before, journal.seconds = self._watch(stage), 0.0
+        self.before, journal.seconds = monitor(self._look_over(stage)), 0.0
         return 0
 
-    def _watch(self, stage: Stage) -> dict[str, dict[str, float]]:
+    def _look_over(self, stage: Stage) -> Sight:
         self.method.eval()
-        return {"target": watch_target(self.method, stage), "constraints": watch_constraints(self.method, stage)}
+        return look_over(self.method, stage)
 
     def _remember(self, stage: Stage, journal: Journal) -> None:
         """UpdateMemory of Algorithm 1, and what there is to tell about the stage."""
-        after = self._watch(stage)
+        sight = self._look_over(stage)
+        after = monitor(sight)
         for when, values in (("before", self.before), ("after", after)):
             journal.log.write("monitor", stage=stage.index, when=when, values=values["target"])
         for name, value in self.before["constraints"].items():
@@ -125,7 +127,7 @@ class Experiment:
             )
         if not self.method.uses_memory:
             return
-        new = remember(stage, self.method, self.settings.memory, self.plan.seed)
+        new = remember(stage, sight, self.settings.memory, self.plan.seed)
         self.episodes.append(new.episode)
         counts = torch.bincount(new.episode.labels, minlength=len(self.stream.classes)).tolist()
         right = hidden_label_accuracy(self.stream.targets[stage.index - 1], new.labels)

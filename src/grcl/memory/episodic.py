@@ -9,7 +9,8 @@ from torch import Tensor
 
 from grcl.data.images import ImageArray
 from grcl.data.stream import Labelled, Stage
-from grcl.memory.pseudo_labels import Model, View, cluster_labels, look_at, matched_labels
+from grcl.memory.pseudo_labels import View, matched_labels
+from grcl.memory.sight import Sight
 from grcl.runtime.seeding import generator
 from grcl.runtime.settings import Settings
 from grcl.shapes import Int, UInt8
@@ -47,11 +48,11 @@ class Recollection(NamedTuple):
     agreement: float
 
 
-def remember(stage: Stage, model: Model, settings: Memory, seed: int) -> Recollection:
+def remember(stage: Stage, sight: Sight, settings: Memory, seed: int) -> Recollection:
     """UpdateMemory of Algorithm 1: label all of D_t, keep the chosen part of it."""
-    view = look_at(model, stage.target)
+    view = sight.target
     labels = {
-        "clusters": lambda: cluster_labels(view, model, stage.source),
+        "clusters": lambda: sight.clusters,
         "matched": lambda: matched_labels(view),
         "classifier": lambda: view.classes,
     }[settings.labels]()

@@ -8,7 +8,6 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from grcl.data.images import Images
-from grcl.data.stream import Labelled
 from grcl.evaluate import batches_of
 from grcl.shapes import Float, Int
 
@@ -71,11 +70,10 @@ def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k featu
     return labels
 
 
-def cluster_labels(view: View, model: Model, source: Labelled) -> Int[Tensor, " n"]:
-    """k-means labels with the centroids started at the class means of the source, so that cluster k is class k."""
-    anchor = look_at(model, source.images).features
-    start = torch.zeros(view.scores.shape[1], anchor.shape[1], device=anchor.device)
-    return cluster(view.features, class_means(anchor, source.labels.to(anchor.device), start))
+def source_means(view: View, labels: Int[Tensor, " n"]) -> Float[Tensor, "classes features"]:
+    """Where k-means starts: the class means of the source, so that cluster k is class k."""
+    start = torch.zeros(view.scores.shape[1], view.features.shape[1], device=view.features.device)
+    return class_means(view.features, labels.to(start.device), start)
 
 
 def matched_labels(view: View) -> Int[Tensor, " n"]:

@@ -1,0 +1,81 @@
+"""Choosing settings without a label of any target: runs ranked by what their logs say, their accuracies left unread."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from grcl.results.run_files import RunFiles, as_object, number
+from grcl.results.tables import Table, percent
+from grcl.results.visible import visible
+
+ALLOWED_RISE = 0.1
+"""How much of a rise of the source's loss, in nats, a candidate may have before all others are preferred to it."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One method with one choice of settings; means over seeds and stages."""
+
+    name: str
+    seeds: int
+    agreement: float
+    """How often k-means and the classifier give a target's training images the same label after its stage."""
+    source_loss: float
+    """Cross-entropy on the source after the last stage."""
+    source_rise: float
+    """By how much that is more than before the first stage."""
+    entropy: float
+    """Of the predictions on a target after its stage."""
+
+    @property
+    def merit(self) -> tuple[bool, float]:
+        """What the ranking goes by: the source is held, then the agreement."""
+        return self.source_rise <= ALLOWED_RISE, self.agreement
+
+
+def rank(folder: Path, names: Sequence[str]) -> list[Candidate]:
+    """The candidates, best first, from the runs `names` such as grcl/memory.size=256/seed-0 in `folder`."""
+    groups: dict[str, list[RunFiles]] = defaultdict(list)
+    for name in names:
+        groups[name.rpartition("/")[0]].append(RunFiles.read(folder / name))
+    candidates = [_candidate(name, runs) for name, runs in groups.items()]
+    return sorted(candidates, key=lambda candidate: candidate.merit, reverse=True)
+
+
+def choosing_table(candidates: Sequence[Candidate]) -> Table:
+    """One row per candidate."""
+    header = ("settings", "seeds", "agreement (%)", "source loss", "its rise", "entropy")
+    rows = tuple(
+        (
+            visible(candidate.name),
+            str(candidate.seeds),
+            percent(candidate.agreement),
+            f"{candidate.source_loss:.3f}",
+            f"{candidate.source_rise:+.3f}",
+            f"{candidate.entropy:.3f}",
+        )
+        for candidate in candidates
+    )
+    return Table(header, rows)
+
+
+def _candidate(name: str, runs: Sequence[RunFiles]) -> Candidate:
+    after = [
+        as_object(record["values"]) for run in runs for record in run.latest("monitor", "when") if _is_after(record)
+    ]
+    source = [run.constraints()["source"] for run in runs]
+    before, last = ([stages[pick(stages)][side] for stages in source] for pick, side in ((min, 0), (max, 1)))
+    return Candidate(
+        name,
+        len(runs),
+        fmean(number(values.get("agreement")) for values in after),
+        fmean(last),
+        fmean(last) - fmean(before),
+        fmean(number(values.get("entropy")) for values in after),
+    )
+
+
+def _is_after(record: dict[str, object]) -> bool:
+    return record.get("when") == "after"
