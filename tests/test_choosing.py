@@ -58,6 +58,7 @@ def test_accuracies_are_neither_needed_nor_shown(
 ) -> None:
     monkeypatch.setenv("GRCL_PLUGINS", "tiny_plugin")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("COLUMNS", "200")  # no name is folded
     words = ["choose", "tiny", "--preset", PRESET, "--methods", "grcl", "--vary", "memory.size=12,20"]
     words += ["--out", str(tmp_path), "--jobs", "2"]
     assert main(words) == 0
