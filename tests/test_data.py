@@ -195,7 +195,7 @@ def test_no_target_label_can_be_reached_by_a_method(method: str) -> None:
         return Domain(name, train, test, name)
 
     source, *targets = (domain(name, count) for name, count in (("s", 17), ("a", 19), ("b", 23), ("c", 29)))
-    stream = DomainStream(("0", "1"), source, ((targets[0],), (targets[1], targets[2])))
+    stream = DomainStream(("0", "1"), (source,), ((targets[0],), (targets[1], targets[2])))
     memory = Labelled(ImageArray(noise(7, 5)), torch.tensor([0, 1, 0, 0, 1]))
     stage = stream.stage(2, [memory], Augmentation())
     network = Classifier(nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 4)), 4, 2)

@@ -33,7 +33,7 @@ def a_domain(name: str, seed: int, count: int) -> Domain:
 
 def a_stage(*counts: int) -> Stage:
     targets = tuple(a_domain(f"target {place}", place, count) for place, count in enumerate(counts, start=1))
-    stream = DomainStream(("a", "b", "c", "d"), a_domain("source", 0, 40), (targets,))
+    stream = DomainStream(("a", "b", "c", "d"), (a_domain("source", 0, 40),), (targets,))
     return stream.stage(1, [], Augmentation())
 
 

@@ -18,7 +18,7 @@ from tiny import CLASSES, domain, tiny_settings
 
 @pytest.fixture(scope="module")
 def stream() -> DomainStream:
-    return DomainStream(CLASSES, domain("white"), ((domain("dark"),), (domain("noisy"),)))
+    return DomainStream(CLASSES, (domain("white"),), ((domain("dark"),), (domain("noisy"),)))
 
 
 def stage_of(stream: DomainStream, index: int) -> Stage:
@@ -112,7 +112,7 @@ def test_only_the_source_and_the_memory_come_with_labels(name: str, stream: Doma
 
 def test_grcl_per_domain_has_a_constraint_for_every_episode(stream: DomainStream) -> None:
     dark = stream.targets[0][0].train
-    stage = Stage(3, stream.source.train, (dark, dark), stream.targets[1][0].train.images, Augmentation())
+    stage = Stage(3, stream.source, (dark, dark), stream.targets[1][0].train.images, Augmentation())
     settings = tiny_settings("grcl", grcl__memory_constraint="per_domain")
     method = METHODS["grcl"](networks.build(Network(), len(CLASSES)), settings.own)
     method.begin(stage)

@@ -172,3 +172,22 @@ def test_the_run_directory_holds_what_the_docs_say(tmp_path: Path) -> None:
     environment = json.loads((tmp_path / "a" / "environment.json").read_text())
     assert environment["threads"] == 1
     assert environment["data"]["dark"]["train"] == 96
+
+
+def test_with_all_domains_labelled_a_run_is_the_ceiling(tmp_path: Path) -> None:
+    settings = tiny_settings("source_only", source="white+dark+noisy")
+    assert settings.targets == ()
+    matrix = run(settings, tmp_path / "ceiling")
+    assert matrix.domains == ("white", "dark", "noisy")
+    assert matrix.finished == 1
+    assert matrix.backward_transfer is None
+    plain = run(tiny_settings("source_only"), tmp_path / "plain")
+    assert matrix.average_accuracy is not None
+    assert plain.average_accuracy is not None
+    assert matrix.average_accuracy > plain.average_accuracy
+
+
+def test_two_labelled_domains_are_one_source(tmp_path: Path) -> None:
+    matrix = run(tiny_settings("grcl", source="white+dark"), tmp_path)
+    assert matrix.stage_labels == ("0 white+dark", "1 noisy")
+    assert matrix.is_complete

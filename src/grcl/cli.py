@@ -104,6 +104,20 @@ def figure_command(arguments: list[str]) -> None:
         sys.stdout.write(f"{path}\n")
 
 
+def data_command(arguments: list[str]) -> None:
+    """`grcl data`."""
+    from grcl.data_command import data_command
+
+    data_command(arguments, COMMANDS["data"][1])
+
+
+def ledger_command(arguments: list[str]) -> None:
+    """`grcl ledger`."""
+    from grcl.ledger_command import ledger_command
+
+    ledger_command(arguments, COMMANDS["ledger"][1])
+
+
 def _run_parser(preset: "RunSettings") -> Parser:
     """The flags of `grcl run`: one per setting, with the preset's values as defaults."""
     from grcl.methods import METHODS
@@ -159,6 +173,8 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], None], str]] = {
     "compare": (compare_command, "Set methods side by side over seeds and variants. What is done is not run again."),
     "choose": (choose_command, "Rank settings by numbers that need no target label; accuracies are not shown."),
     "figure": (figure_command, "Draw one of the paper's figures from a folder of runs, as SVG and PNG."),
+    "ledger": (ledger_command, "Keep the results of finished runs, and write the page made from what is kept."),
+    "data": (data_command, "List, get, make and check the images of the benchmarks."),
 }
 
 

@@ -20,7 +20,7 @@ from grcl.data.split import Split
 from grcl.memory.episodic import Memory
 from grcl.methods import METHODS
 from grcl.methods.supervised import Supervised
-from grcl.networks import ENCODERS, Network
+from grcl.networks import Network, require_known
 from grcl.runtime.errors import Refusal
 from grcl.runtime.run_directory import differences, flat, nested
 from grcl.runtime.settings import Settings
@@ -72,7 +72,8 @@ class RunSettings(Settings):
     data: Path | None = None
     """Folder that holds the benchmark's data; mini needs none."""
     source: str = ""
-    """The labelled domain; the benchmark's first if none is named."""
+    """The labelled domain; the benchmark's first if none is named. a+b takes two, and all of them the ceiling of what
+    adaptation can reach."""
     targets: tuple[str, ...] = ()
     """The unlabelled domains in their order; a+b mixes two in one stage."""
     training: Training = Training()
@@ -128,7 +129,7 @@ def resolve(benchmark: str, method: str, overrides: Mapping[str, Any], preset: s
         settings = record.model_validate(nested(values))
     except ValidationError as error:
         raise Refusal(_sentence(error)) from None
-    known(settings.network.name, ENCODERS, "network")
+    require_known(settings.network.name)
     return settings
 
 
@@ -202,11 +203,12 @@ def _stream(benchmark: str, values: Mapping[str, Any]) -> dict[str, Any]:
     order = BENCHMARKS[benchmark].order()
     names = dict.fromkeys(order)
     source, targets = values["source"] or order[0], values["targets"]
-    targets = [targets] if isinstance(targets, str) else targets or [name for name in order if name != source]
-    if not isinstance(source, str) or not isinstance(targets, list | tuple):
+    if not isinstance(source, str) or not isinstance(targets, str | list | tuple):
         raise Refusal("source takes the name of a domain, and targets a list of names")
+    rest = [name for name in order if name not in source.split("+")]
+    targets = [targets] if isinstance(targets, str) else targets or rest
     mentioned: list[str] = []
-    for name in (source, *(part for stage in targets for part in str(stage).split("+"))):
+    for name in (part for stage in (source, *targets) for part in str(stage).split("+")):
         if known(name, names, "domain") in mentioned:
             raise Refusal(f"domain {name!r} comes twice in the stream; every domain has one stage")
         mentioned.append(name)

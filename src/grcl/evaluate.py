@@ -5,17 +5,20 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from grcl.data.ahead import in_advance
 from grcl.data.images import Images
 from grcl.data.stream import Domain, Labelled
 from grcl.shapes import Float, Int
 
 _BATCH = 500
+_VALUES = _BATCH * 3 * 64 * 64  # in one call of the network: all 500 of the small images, fewer of the large
 
 
 def batches_of(images: Images, device: torch.device) -> Iterator[Float[Tensor, "batch 3 height width"]]:
-    """All images in their order, as floats in 0..1."""
-    for index in torch.arange(len(images)).split(_BATCH):
-        yield images.read(index).to(device).float() / 255
+    """All images in their order, as floats in 0..1; those on disk are read ahead by worker processes."""
+    for pixels in in_advance(images.start(index) for index in torch.arange(len(images)).split(_BATCH)):
+        for part in pixels.split(max(1, _VALUES // pixels.shape[1:].numel())):
+            yield part.to(device).float() / 255
 
 
 @torch.no_grad()

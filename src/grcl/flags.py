@@ -10,6 +10,8 @@ from grcl.runtime.errors import Refusal
 if TYPE_CHECKING:
     from grcl.config import RunSettings
 
+_SHORT = {"training.device": "--device", "network.weights": "--weights", "images.cache": "--cache"}
+
 
 class Parser(argparse.ArgumentParser):
     """Refuses with one sentence instead of a page of usage."""
@@ -79,9 +81,10 @@ def _add_flag(group: Any, key: str, field: Any, default: Any) -> None:
     shown = " ".join(default) if isinstance(default, tuple) else str(default).lower()
     spelled = " ".join((field.description or "").split())
     options: dict[str, Any] = {"nargs": "+"} if isinstance(default, tuple) else {}
+    options |= {"nargs": "?", "const": "true"} if isinstance(default, bool) else {}  # --cache alone means true
     names = [f"--{key.replace('_', '-')}"]
     names += [f"--{key}"] if "_" in key else []
-    names += ["--device"] if key == "training.device" else []
+    names += [_SHORT[key]] if key in _SHORT else []
     group.add_argument(
         *names,
         dest=key,

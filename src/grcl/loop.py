@@ -83,11 +83,11 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
     operator.display.stage(task.title, total, task.start, feeder.steps_per_epoch)
     method.train()
     tick = saved = time.monotonic()
-    for step in range(task.start, total):
+    for step, batch in enumerate(feeder.batches(task.start, total), task.start):
         # one update, whose every draw depends on (seed, stage, step) alone
         seed_everything(plan.seed, stage.index, step)
         set_learning_rates(method.optimizers.values(), step / total)
-        values = method.step(feeder.batch(step), step / total)
+        values = method.step(batch, step / total)
         distributed.average_statistics(method)
         require_finite(values, task.title, step)
 

@@ -31,7 +31,7 @@ from grcl.runtime.log import RunLog
 from grcl.runtime.progress import Display, Silent
 from grcl.runtime.run_directory import RunDirectory
 from grcl.runtime.seeding import seed_everything
-from grcl.source_model import source_model
+from grcl.source_model import source_model, starting_network
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +46,15 @@ def run(
     stream, plan, directory = open_stream(settings), prepare(settings), RunDirectory(path)
     warn_of_clamping(settings, stream)
     fingerprints = {domain.name: domain.fingerprint for domain in stream.domains}
+    # Weights that do not fit are refused before the directory is taken.
+    network = None if distributed.agree(directory.is_done) else starting_network(settings, stream, plan)
     directory.claim(settings.as_json() | {"fingerprints": fingerprints}, WITHOUT_EFFECT)
-    if not distributed.agree(directory.is_done):
+    if network is not None:
         directory.write_json("splits.json", describe_splits(stream.domains))
         directory.write_json("environment.json", describe_environment(plan.device) | {"data": describe_data(stream)})
         with Interruption() as interruption:
             operator = Operator(display or Silent(), interruption)
-            network = source_model(settings, stream, source_models or path / "stage0", plan, operator)
+            network = source_model(network, settings, stream, source_models or path / "stage0", plan, operator)
             seed_everything(settings.seed, "method")
             method = METHODS[settings.method](network, settings.own).to(plan.device)
             Experiment(settings, stream, method, plan).adapt(directory, operator)
@@ -75,6 +77,7 @@ class Experiment:
         """Algorithm 1: for t = 1..N train on D_t, remember M_t, record row t of R."""
         saved = directory.checkpoints.newest()
         journal = self._resume(saved, directory)
+        directory.write_json("accuracy.json", self.matrix.to_json())
         with closing(journal.log):
             for index in range(saved["stage"] if saved else 1, len(self.stream.targets) + 1):
                 memory = [episode.labelled() for episode in self.episodes]
@@ -103,10 +106,13 @@ class Experiment:
     def _begin(self, stage: Stage, saved: dict[str, Any] | None, journal: Journal) -> int:
         """Make or restore what lives for one stage; returns the step to go on from."""
         seed_everything(self.plan.seed, stage.index, "begin")
+        smallest = min(len(stage.source), len(stage.target))
+        self.method.network.has_frozen_statistics = self.settings.network.freezes_statistics(smallest)
         self.method.begin(stage)
         if saved and stage.index == saved["stage"]:
             self.method.restore(saved["method"])
             return int(saved["step"])
+        self.method.eval()  # a resumed run comes here from the training mode of the stage before
         self.method.warm_up(stage)
         self.before, journal.seconds = monitor(self._look_over(stage)), 0.0
         return 0
@@ -156,11 +162,11 @@ def open_stream(settings: RunSettings) -> DomainStream:
             f"no folder at {settings.data}; --data takes the folder that holds the images of {settings.benchmark}"
         )
     benchmark = BENCHMARKS[settings.benchmark]
-    size = settings.images.size or input_size(settings.network)
+    size = input_size(settings.network, settings.images.size)
     reading = settings.images.model_copy(update={"size": size})
     domain = partial(benchmark.domain, data=settings.data, reading=reading, split=settings.split)
-    targets = tuple(tuple(domain(name) for name in stage.split("+")) for stage in settings.targets)
-    return DomainStream(benchmark.classes(), domain(settings.source), targets)
+    sources, *targets = (tuple(map(domain, stage.split("+"))) for stage in (settings.source, *settings.targets))
+    return DomainStream(benchmark.classes(), sources, tuple(targets))
 
 
 def prepare(settings: RunSettings) -> Plan:

@@ -25,20 +25,25 @@ from grcl.runtime.run_directory import RunDirectory
 from grcl.runtime.seeding import seed_everything
 
 
+def starting_network(settings: RunSettings, stream: DomainStream, plan: Plan) -> Classifier:
+    """The network before stage 0; weights that do not fit it are refused here."""
+    seed_everything(settings.seed, "network")
+    return networks.build(settings.network, len(stream.classes)).to(plan.device)
+
+
 def source_model(
-    settings: RunSettings, stream: DomainStream, folder: Path, plan: Plan, operator: Operator
+    network: Classifier, settings: RunSettings, stream: DomainStream, folder: Path, plan: Plan, operator: Operator
 ) -> Classifier:
     """The network with the weights θ_0: read from `folder` if they are there, else trained and left there."""
-    config = _identity(settings, stream)
+    config = _identity(settings, stream) | {"start": networks.fingerprint(network)}
     key = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:12]
     directory = RunDirectory(folder / key)
-    seed_everything(settings.seed, "network")
-    network = networks.build(settings.network, len(stream.classes)).to(plan.device)
+    network.has_frozen_statistics = settings.network.freezes_statistics(len(stream.source))
     method = Supervised(network, settings.stage0)
     with _one_at_a_time(folder / f"{key}.lock"):
         if not distributed.agree(directory.is_done):
             directory.claim(config)
-            stage = Stage(0, stream.source.train, (), Joined([]), settings.augmentation)
+            stage = Stage(0, stream.source, (), Joined([]), settings.augmentation)
             plan = replace(plan, epochs=settings.stage0.epochs, batch_size=settings.stage0.batch_size)
             _train(method, stage, directory, plan, operator)
     state = directory.checkpoints.newest()
@@ -48,12 +53,13 @@ def source_model(
 
 
 def _identity(settings: RunSettings, stream: DomainStream) -> dict[str, Any]:
-    """All that θ_0 depends on."""
+    """All that θ_0 depends on besides the weights that it starts from, which count by what they are, not by where."""
     return {
         "stage0": settings.stage0.model_dump(mode="json"),
-        "network": settings.network.model_dump(mode="json"),
+        "network": settings.network.model_dump(mode="json", exclude={"weights", "pretrained"}),
+        "size": networks.input_size(settings.network, settings.images.size),
         "augmentation": settings.augmentation.model_dump(mode="json") if settings.stage0.augment_source else None,
-        "source": {"name": stream.source.name, "fingerprint": stream.source.fingerprint},
+        "source": {domain.name: domain.fingerprint for domain in stream.sources},
         "classes": len(stream.classes),
         "seed": settings.seed,
         "threads": settings.training.threads,

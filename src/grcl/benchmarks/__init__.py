@@ -44,5 +44,10 @@ class Benchmark:
 
 BENCHMARKS = {
     benchmark.name: benchmark
-    for benchmark in (Benchmark("mini", "grcl.benchmarks.mini", "five small domains of digits, embedded"),)
+    for benchmark in (
+        Benchmark("mini", "grcl.benchmarks.mini", "five small domains of digits, embedded"),
+        Benchmark("digits", "grcl.benchmarks.digits", "SynNum, MNIST, MNIST-M, USPS, SVHN"),
+        Benchmark("office_caltech", "grcl.benchmarks.office_caltech", "DSLR, Amazon, WebCam, Caltech; 10 classes"),
+        Benchmark("domainnet", "grcl.benchmarks.domainnet", "Clipart, Real, Infograph, Sketch, Painting; 345 classes"),
+    )
 }

@@ -4,8 +4,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import sys
-import tempfile
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from grcl.runtime.cache_folder import cache_folder as cache_folder
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -35,22 +35,6 @@ def fingerprint(*arrays: NDArray[Any]) -> str:
         digest.update(f"{array.dtype.str} {array.shape} ".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:16]
-
-
-def cache_folder() -> Path:
-    """$GRCL_CACHE, or `grcl` in the user's cache folder."""
-    chosen = os.environ.get("GRCL_CACHE")
-    return Path(chosen).expanduser() if chosen else user_cache_folder() / "grcl"
-
-
-def user_cache_folder() -> Path:
-    """Where this platform keeps what can be made again."""
-    if chosen := os.environ.get("XDG_CACHE_HOME"):
-        return Path(chosen)
-    try:
-        return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    except RuntimeError:  # a user without a home, as in some containers
-        return Path(tempfile.gettempdir())
 
 
 def read(path: Path) -> Arrays | None:

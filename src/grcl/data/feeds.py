@@ -1,12 +1,13 @@
 """What a batch holds. Order and augmentation are pure functions of (seed, stage, step), made for the global batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from grcl.data.ahead import in_advance
 from grcl.data.augment import Augmentation, apply, draw
 from grcl.data.images import Images
 from grcl.runtime import distributed
@@ -62,13 +63,25 @@ class Feeder:
 
     def batch(self, step: int) -> Batch:
         """The samples of one step: this process's share of the global batch."""
-        return {feed.name: self._samples(feed, step) for feed in self.feeds}
+        return self._start(step)()
 
-    def _samples(self, feed: Feed, step: int) -> Samples:
-        size = self.sizes[feed.name]
-        share = distributed.share_slice(size)
-        index = self._order(feed, step)[share]
-        pixels = feed.images.read(index).to(self.device).float() / 255
+    def batches(self, first: int, end: int) -> Iterator[Batch]:
+        """The batches of these steps in turn; images on disk are read by worker processes some steps ahead."""
+        return in_advance(self._start(step) for step in range(first, end))
+
+    def _start(self, step: int) -> Callable[[], Batch]:
+        """Begin to read the images of a step; calling the result waits for them and makes them a batch."""
+        indices = {feed.name: self._order(feed, step)[self._share(feed)] for feed in self.feeds}
+        started = {feed.name: feed.images.start(indices[feed.name]) for feed in self.feeds}
+        return lambda: {
+            feed.name: self._samples(feed, step, indices[feed.name], started[feed.name]()) for feed in self.feeds
+        }
+
+    def _share(self, feed: Feed) -> slice:
+        return distributed.share_slice(self.sizes[feed.name])
+
+    def _samples(self, feed: Feed, step: int, index: Int[Tensor, " batch"], read: Tensor) -> Samples:
+        pixels = read.to(self.device).float() / 255
         if feed.augmentation:
             pixels = torch.cat([self._view(feed, step, view, pixels) for view in range(feed.views)])
         labels = None if feed.labels is None else feed.labels[index].to(self.device)
@@ -84,6 +97,5 @@ class Feeder:
 
     def _view(self, feed: Feed, step: int, view: int, pixels: Tensor) -> Tensor:
         assert feed.augmentation is not None
-        size = self.sizes[feed.name]
-        draws = draw(feed.augmentation, size, generator(*self.path, feed.name, "view", step, view))
-        return apply(pixels, draws.rows(distributed.share_slice(size)).to(self.device))
+        draws = draw(feed.augmentation, self.sizes[feed.name], generator(*self.path, feed.name, "view", step, view))
+        return apply(pixels, draws.rows(self._share(feed)).to(self.device))

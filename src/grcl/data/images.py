@@ -1,7 +1,8 @@
 """Images by index: uint8 tensors of shape (n, 3, height, width), wherever they are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -18,6 +19,9 @@ class Images(Protocol):
 
     def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]: ...
 
+    def start(self, index: Int[Tensor, " batch"]) -> Callable[[], Tensor]:
+        """Begin to read, and go on; calling the result waits for the pixels. What is in memory is read by the call."""
+
 
 @dataclass(frozen=True)
 class ImageArray:
@@ -30,6 +34,9 @@ class ImageArray:
 
     def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
         return self.pixels[index]
+
+    def start(self, index: Int[Tensor, " batch"]) -> Callable[[], Tensor]:
+        return partial(self.read, index)
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,9 @@ class Subset:
 
     def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
         return self.images.read(self.places[index])
+
+    def start(self, index: Int[Tensor, " batch"]) -> Callable[[], Tensor]:
+        return self.images.start(self.places[index])
 
 
 def select(images: Images, places: Int[Tensor, " n"]) -> Images:
@@ -63,14 +73,24 @@ class Joined:
         return int(self.starts[-1])
 
     def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
+        pixels: Tensor = self.start(index)()
+        return pixels
+
+    def start(self, index: Int[Tensor, " batch"]) -> Callable[[], Tensor]:
         if len(index) == 0:
-            return self.parts[0].read(index)
+            return self.parts[0].start(index)
         if int(index.min()) < 0:
             raise IndexError(f"joined images are counted from 0; there is no image {int(index.min())}")
         which = torch.bucketize(index, self.starts[1:], right=True)
-        pieces = {int(k): self.parts[k].read(index[which == k] - self.starts[k]) for k in which.unique()}
-        example: Tensor = next(iter(pieces.values()))
-        joined: Tensor = example.new_empty((len(index), *example.shape[1:]))
-        for k, piece in pieces.items():
-            joined[which == k] = piece
-        return joined
+        pieces = {int(k): self.parts[k].start(index[which == k] - self.starts[k]) for k in which.unique()}
+        return partial(_put_together, pieces, which)
+
+
+def _put_together(pieces: Mapping[int, Callable[[], Tensor]], which: Int[Tensor, " batch"]) -> Tensor:
+    """The pixels of all parts, each image at its place in the batch."""
+    pixels = {k: piece() for k, piece in pieces.items()}
+    example = next(iter(pixels.values()))
+    joined = example.new_empty((len(which), *example.shape[1:]))
+    for k, piece in pixels.items():
+        joined[which == k] = piece
+    return joined

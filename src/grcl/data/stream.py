@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -60,23 +61,29 @@ class Stage:
 
 @dataclass(frozen=True)
 class DomainStream:
-    """A source domain and the target stages in their order; a stage may compound several domains."""
+    """The labelled source and the target stages in their order; either may compound several domains."""
 
     classes: tuple[str, ...]
-    source: Domain
+    sources: tuple[Domain, ...]
     targets: tuple[tuple[Domain, ...], ...]
+
+    @cached_property
+    def source(self) -> Labelled:
+        """The labelled images."""
+        trains = [domain.train for domain in self.sources]
+        return trains[0] if len(trains) == 1 else join(trains)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
         """All domains in the order in which they are seen: the columns of the accuracy matrix."""
-        return (self.source, *(domain for stage in self.targets for domain in stage))
+        return (*self.sources, *(domain for stage in self.targets for domain in stage))
 
     @property
     def stage_names(self) -> tuple[tuple[str, ...], ...]:
         """The names of the domains that each stage 0..N learns from."""
-        return ((self.source.name,), *(tuple(domain.name for domain in stage) for stage in self.targets))
+        return tuple(tuple(domain.name for domain in stage) for stage in (self.sources, *self.targets))
 
     def stage(self, index: int, memory: Sequence[Labelled], augmentation: Augmentation) -> Stage:
         """Stage t >= 1: its target images come without labels and without a trace of their domain."""
         target = Joined([domain.train.images for domain in self.targets[index - 1]])
-        return Stage(index, self.source.train, tuple(memory[: index - 1]), target, augmentation)
+        return Stage(index, self.source, tuple(memory[: index - 1]), target, augmentation)

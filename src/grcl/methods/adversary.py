@@ -10,6 +10,7 @@ from grcl.data.feeds import Samples
 from grcl.losses import confusion_loss, domain_loss
 from grcl.methods.optimizers import Adam
 from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import kept_statistics
 from grcl.runtime.settings import Settings
 from grcl.shapes import Float
 
@@ -56,7 +57,7 @@ class Adversary(nn.Module):
 
     def domain_loss(self, network: Classifier, source: Samples, target: Samples) -> Float[Tensor, ""]:
         """What the discriminator descends: telling θ_0's source features from the live target features."""
-        with torch.no_grad():
+        with torch.no_grad(), kept_statistics(network):  # they follow what moves the network
             known, new = self.reference.features(source.images), network.features(target.images)
         return domain_loss(self.discriminator(known), self.discriminator(new))
 

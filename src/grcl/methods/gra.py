@@ -14,6 +14,7 @@ from grcl.methods.base import Method, classification_loss
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
 from grcl.methods.optimizers import Sgd
 from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
 
 
@@ -51,9 +52,11 @@ class Gra(Method):
         domain = self.adversary.domain_loss(self.network, batch["source"], batch["target"])
         descend(domain, self.optimizers["discriminator"])
         labelled = {name: partial(classification_loss, self.network, batch[name]) for name in batch if name != "target"}
+        losses = {"confusion": partial(self.adversary.confusion, self.network, batch["target"]), **labelled}
+        objective = {"confusion": 1.0, "source": self.config.source_weight}
         log = descend_within(
-            {"confusion": partial(self.adversary.confusion, self.network, batch["target"]), **labelled},
-            objective={"confusion": 1.0, "source": self.config.source_weight},
+            statistics_from(objective, losses, self.network),
+            objective=objective,
             constraints=list(labelled),
             optimizer=self.optimizers["network"],
         )

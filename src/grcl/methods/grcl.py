@@ -15,6 +15,7 @@ from grcl.methods.contrast import Contrast, ContrastSettings
 from grcl.methods.feeds import memory_feeds, source_feed
 from grcl.methods.optimizers import Sgd
 from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
 
 
@@ -57,9 +58,10 @@ class Grcl(Method):
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         contrast = self.contrast.on(batch["union"], self.network)
         labelled = {name: partial(classification_loss, self.network, batch[name]) for name in batch if name != "union"}
+        objective = {"contrast": self.config.contrast_weight, "source": self.config.source_weight}
         log = descend_within(
-            {"contrast": contrast.loss, **labelled},
-            objective={"contrast": self.config.contrast_weight, "source": self.config.source_weight},
+            statistics_from(objective, {"contrast": contrast.loss, **labelled}, self.network),
+            objective=objective,
             constraints=[name for name in labelled if name != "source" or self.config.source_constraint],
             optimizer=self.optimizers["network"],
         )

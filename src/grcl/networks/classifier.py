@@ -3,7 +3,11 @@
 import torch
 from torch import Tensor, nn
 
+from grcl.networks.statistics import batch_norms
 from grcl.shapes import Float
+
+Colour = tuple[float, float, float]
+_HALF: Colour = (0.5, 0.5, 0.5)
 
 
 class Classifier(nn.Module):
@@ -11,15 +15,27 @@ class Classifier(nn.Module):
 
     mean: Tensor
     deviation: Tensor
+    has_frozen_statistics = False
+    """Whether training leaves the running statistics of batch normalisation as they are, and normalises by them."""
 
-    def __init__(self, encoder: nn.Module, feature_size: int, classes: int) -> None:
+    def __init__(
+        self, encoder: nn.Module, feature_size: int, classes: int, mean: Colour = _HALF, deviation: Colour = _HALF
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = nn.Linear(feature_size, classes)
         self.feature_size = feature_size
         self.classes = classes
-        self.register_buffer("mean", torch.full((1, 3, 1, 1), 0.5))
-        self.register_buffer("deviation", torch.full((1, 3, 1, 1), 0.5))
+        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1))
+        self.register_buffer("deviation", torch.tensor(deviation).view(1, 3, 1, 1))
+
+    def train(self, mode: bool = True) -> "Classifier":
+        """Training mode, in which frozen statistics stay frozen."""
+        super().train(mode)
+        if self.has_frozen_statistics:
+            for layer in batch_norms(self.encoder):
+                layer.eval()
+        return self
 
     def features(self, images: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch features"]:
         """z, the encoder's output."""

@@ -1,0 +1,1 @@
+"""The ledger: results kept as small files in the repository, and the page of tables and verdicts made from them."""

@@ -1,0 +1,145 @@
+"""The ledger as a page of Markdown, made from the result files and ledger.toml alone."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from grcl.results.comparison_tables import ACC, BWT, mean_and_deviation
+from grcl.results.ledger.claims import CLAIMS, Claim, Evidence, evidence_by_benchmark
+from grcl.results.ledger.contents import SWEPT, command_of, read_ledger
+from grcl.results.ledger.ledger_tables import domains_table, first_target_table, one_target_table, results_table
+from grcl.results.ledger.provenance import provenance
+from grcl.results.ledger.sections import Entry, Section, sections, unlisted
+from grcl.results.ledger.shelf import KeptRow, Shelf
+from grcl.results.one_target import choices_table
+from grcl.results.tables import Table, as_markdown, escaped_markdown
+from grcl.results.visible import visible
+
+INTRODUCTION = """\
+# Results: the ledger
+
+Made by `grcl ledger write` from the result files in `results/` and from `results/ledger.toml`; every number of ours is
+computed from these files, and the paper's are its own (arXiv 2007.12942). Not to be edited by hand.
+
+- *ACC* is the mean accuracy over all domains after the last stage, in percent; *BWT* the mean change of a target since
+  its own stage, in points. Means and standard deviations go over seeds.
+- *Gap* is ours minus the paper's. *Reached* means above the paper's ACC, or below it by no more than both standard
+  deviations together.
+- Intervals are Student's t over the differences by seed, 95 %. A difference is clear if its interval leaves out zero.
+- *Steps* and *minutes* are those of all target stages of one run, without stage 0.
+- In a command `DIR` is the folder of the benchmark's images and `N` the seed. The same command gives the same
+  accuracies on an equal environment. A row marked *oracle* was chosen with labels of the targets.
+"""
+
+MISSING = """\
+**Nothing has been run yet.** The rows below name what is missing, each with its command. Results are added by
+
+    grcl compare digits --data DIR --methods source_only grcl --seeds 0 1 2 --jobs 2 --out FOLDER
+    grcl ledger keep FOLDER
+    grcl ledger write
+"""
+
+
+def ledger_page(results: Path) -> str:
+    """The whole page."""
+    shelf = Shelf.read(results)
+    made = sections(read_ledger(results), shelf)
+    parts = [INTRODUCTION, "" if shelf.rows else MISSING, _verdicts(made)]
+    parts += [_section(section) for section in made]
+    parts.append(_others(unlisted(made, shelf)))
+    return "\n".join(filter(None, parts))
+
+
+def _verdicts(made: Sequence[Section]) -> str:
+    """Every claim with its verdict on every benchmark that it is made for."""
+    benchmarks = evidence_by_benchmark(made)
+    missing = [escaped_markdown(name) for name, evidence in benchmarks.items() if not evidence.is_there]
+    lines = ["## The claims\n"]
+    lines += [f"Nothing has been run on {', '.join(missing)}: there they cannot be told.\n"] if missing else []
+    for claim in CLAIMS:
+        concerned = {name: evidence for name, evidence in benchmarks.items() if claim.concerns(name)}
+        judged = [_verdict(claim, name, evidence) for name, evidence in concerned.items() if evidence.is_there]
+        lines += [f"{claim.text}\n", *(judged or ["- **cannot be told**: nothing has been run."]), ""]
+    return "\n".join(lines)
+
+
+def _verdict(claim: Claim, benchmark: str, evidence: Evidence) -> str:
+    verdict = claim.judge(evidence)
+    numbers = escaped_markdown("; ".join(part.text for part in verdict.parts))
+    return f"- {escaped_markdown(benchmark)}: **{verdict.outcome.value}**: {numbers}."
+
+
+def _section(section: Section) -> str:
+    """One table with its notes, the tables that go with it, and how each row was chosen and made."""
+    contents = section.contents
+    reason = "" if section.records or not contents.why_not_run else f"Not run: {contents.why_not_run}"
+    parts = [f"## {contents.title}\n", _paragraph(contents.notes), _paragraph(reason)]
+    parts += map(as_markdown, _tables(section))
+    chosen = f"How the settings were chosen, where a row does not say otherwise: {contents.chosen}"
+    parts += [_paragraph(provenance(section.records)), _paragraph(chosen if contents.chosen else "")]
+    parts.append("\n".join(_lines(section)) + "\n")
+    return "\n".join(filter(None, parts))
+
+
+def _tables(section: Section) -> Iterator[Table]:
+    if section.is_one_target:
+        yield one_target_table(section)
+        yield from _if_filled(choices_table([entry.alone for entry in section.entries if entry.alone]))
+        return
+    yield results_table(section)
+    if section.contents.paper not in SWEPT:
+        yield from _if_filled(domains_table(section))
+    if section.contents.paper == "table1":
+        yield from _if_filled(first_target_table(section))
+
+
+def _lines(section: Section) -> Iterator[str]:
+    """How every row was chosen, why it was not run, and the command that makes it."""
+    for entry in section.entries:
+        line = entry.line
+        reason = f"Not run: {line.why_not_run}" if line.why_not_run and not entry.kept else ""
+        said = " ".join(f"{line.chosen} {reason}".split())
+        yield f"- {escaped_markdown(line.name)}: {said}".rstrip()
+        yield from (f"  {_code(command)}" for command in _commands(section, entry))
+
+
+def _commands(section: Section, entry: Entry) -> list[str]:
+    """Those of its kept runs; in the one-target setting, of the runs that its means are made of."""
+    rows = [entry.row] if entry.row and not section.is_one_target else []
+    rows += list(entry.alone.chosen.values()) if entry.alone else []
+    kept = [kept for kept in entry.kept if any(kept.row is row for row in rows)]
+    found = [command for each in kept for command in each.commands]
+    return found or [command_of(section.contents.benchmark, entry.line, section.is_one_target)]
+
+
+def _others(rows: Sequence[KeptRow]) -> str:
+    """What is kept and stands in no table: nothing is hidden."""
+    if not rows:
+        return ""
+    cells = [
+        (
+            str(kept.records[0]["benchmark"]),
+            kept.row.label,
+            str(len(kept.records)),
+            mean_and_deviation(ACC.over_seeds(kept.row)),
+            mean_and_deviation(BWT.over_seeds(kept.row), is_change=True),
+        )
+        for kept in rows
+    ]
+    table = Table(("benchmark", "row", "seeds", ACC.name, BWT.name), tuple(cells))
+    return f"## Kept, and in no table above\n\n{as_markdown(table)}"
+
+
+def _if_filled(table: Table) -> list[Table]:
+    return [table] if table.rows else []
+
+
+def _paragraph(text: str) -> str:
+    return f"{text.strip()}\n" if text.strip() else ""
+
+
+def _code(text: str) -> str:
+    """A span of code that nothing in the text can end."""
+    shown = visible(text)
+    fence = "`" * (1 + max(map(len, re.findall(r"`+", shown)), default=0))
+    return f"{fence}{shown}{fence}" if len(fence) == 1 else f"{fence} {shown} {fence}"
