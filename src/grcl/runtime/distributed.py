@@ -56,7 +56,7 @@ def average_statistics(module: nn.Module) -> None:
     """Give all processes the same running statistics of batch normalisation; each has taken those of its share."""
     if world_size() > 1:
         for part in module.modules():
-            if isinstance(part, nn.modules.batchnorm._BatchNorm):
+            if isinstance(part, nn.modules.batchnorm._BatchNorm) and part.training:  # frozen ones are the same already
                 for statistic in (part.running_mean, part.running_var):
                     if statistic is not None:
                         average(statistic)

@@ -13,7 +13,19 @@ import torch
 from grcl import __version__
 from grcl.runtime import distributed
 
-_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "scikit-image", "mlxtend", "matplotlib", "pillow")
+_PACKAGES = (
+    "torch",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "scikit-image",
+    "mlxtend",
+    "matplotlib",
+    "pillow",
+    "torchvision",
+    "timm",
+    "safetensors",
+)
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
@@ -38,11 +50,11 @@ def peak_memory() -> int:
 
 
 def _commit() -> str | None:
-    """The commit of a source checkout; none for an installed wheel."""
+    """The commit of a source checkout, and whether it was changed since; none for an installed wheel."""
     checkout = Path(__file__).parents[3]
     if not (checkout / ".git").exists():
         return None
-    command = ["git", "-C", str(checkout), "rev-parse", "HEAD"]
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40"]
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
