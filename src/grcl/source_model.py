@@ -1,7 +1,6 @@
 """Stage 0: the source model θ_0 is a run of its own, trained once and shared by all methods of a seed, also when they
 run side by side."""
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from grcl.runtime import distributed
 from grcl.runtime.log import RunLog
 from grcl.runtime.run_directory import RunDirectory
 from grcl.runtime.seeding import seed_everything
+from grcl.runtime.turns import one_at_a_time
 
 
 def starting_network(settings: RunSettings, stream: DomainStream, plan: Plan) -> Classifier:
@@ -87,11 +87,9 @@ def _train(method: Supervised, stage: Stage, directory: RunDirectory, plan: Plan
 
 @contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Whoever comes second waits; the lock goes with its process, however that ends."""
+    """Of the processes of several runs the second waits; those of one run share the place of their first."""
     if not distributed.is_main():
         yield
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(path):
         yield

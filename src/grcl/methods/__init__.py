@@ -6,6 +6,7 @@ from grcl.methods.dada import Dada
 from grcl.methods.dann import Dann
 from grcl.methods.gra import Gra
 from grcl.methods.grcl import Grcl
+from grcl.methods.grcl_plus import GrclPlus
 from grcl.methods.mcd import Mcd
 from grcl.methods.multi_task import MultiTask
 from grcl.methods.source_continued import SourceContinued
@@ -21,6 +22,7 @@ METHODS: dict[str, type[Method]] = {
     "cua": Cua,
     "gra": Gra,
     "grcl": Grcl,
+    "grcl_plus": GrclPlus,
 }
 
 __all__ = ["METHODS", "Method"]

@@ -17,11 +17,13 @@ def target_feed(stage: Stage, is_augmented: bool) -> Feed:
     return Feed("target", stage.target, augmentation=augmentation, clock=clock)
 
 
-def memory_feeds(stage: Stage, form: str) -> tuple[Feed, ...]:
+def memory_feeds(stage: Stage, form: str, is_augmented: bool = False) -> tuple[Feed, ...]:
     """The remembered images with their pseudo-labels: all together (Eq. 6), one feed per episode (Eq. 5), or none."""
     if form == "off" or not stage.memory:
         return ()
     if form == "per_domain":
-        return tuple(Feed(f"memory_{k}", past.images, past.labels) for k, past in enumerate(stage.memory, start=1))
-    memory = join(stage.memory)
-    return (Feed("memory", memory.images, memory.labels),)
+        sets = {f"memory_{k}": episode for k, episode in enumerate(stage.memory, start=1)}
+    else:
+        sets = {"memory": join(stage.memory)}
+    augmentation = stage.augmentation if is_augmented else None
+    return tuple(Feed(name, part.images, part.labels, augmentation) for name, part in sets.items())

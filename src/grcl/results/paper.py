@@ -77,4 +77,4 @@ PAPER = {
 }
 
 # The order of the paper's Table 1, the baselines that it lacks in front.
-ORDER = ("source_only", "source_continued", "multi_task", "dann", "mcd", "dada", "cua", "gra", "grcl")
+ORDER = ("source_only", "source_continued", "multi_task", "dann", "mcd", "dada", "cua", "gra", "grcl", "grcl_plus")

@@ -1,0 +1,75 @@
+"""GRCL+: the frame of GRCL with another objective on the new domain. It learns from the target's own labels, and the
+step is projected so that neither the source nor the remembered domains lose (Eq. 8)."""
+
+from functools import partial
+from typing import Literal
+
+from pydantic import NonNegativeFloat
+from torch import Tensor
+
+from grcl.data.feeds import Batch, Feed
+from grcl.data.stream import Stage
+from grcl.gradients import descend_within
+from grcl.methods.base import Method, classification_loss
+from grcl.methods.feeds import memory_feeds, source_feed, target_feed
+from grcl.methods.optimizers import Sgd
+from grcl.methods.self_training import SelfTraining, SelfTrainingSettings
+from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import statistics_from
+from grcl.runtime.settings import Settings
+
+
+class GrclPlus(Method):
+    """Self-training on the target, the source and the memory learned along, under the two gradient constraints."""
+
+    uses_memory = True
+
+    class Config(Settings):
+        """GRCL+'s own settings."""
+
+        target_weight: NonNegativeFloat = 1.0
+        """Weight of the target's self-training in the objective."""
+        source_weight: NonNegativeFloat = 1.0
+        """Weight of the source's cross-entropy in the objective."""
+        memory_weight: NonNegativeFloat = 1.0
+        """Weight of the memory's cross-entropy in the objective, shared by its episodes."""
+        source_constraint: bool = True
+        """Whether the step may not raise the source's loss (Eq. 3)."""
+        memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
+        """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
+        self_training: SelfTrainingSettings = SelfTrainingSettings()
+        optimizer: Sgd = Sgd()
+
+    def __init__(self, network: Classifier, config: Config) -> None:
+        super().__init__(network, config)
+        self.self_training = SelfTraining(config.self_training)
+
+    def feeds(self, stage: Stage) -> tuple[Feed, ...]:
+        form = "per_domain" if self.config.memory_constraint == "per_domain" else "joint"
+        memory = memory_feeds(stage, form, is_augmented=True)
+        return source_feed(stage, is_augmented=True), target_feed(stage, is_augmented=True), *memory
+
+    def begin(self, stage: Stage) -> None:
+        self.self_training.begin(stage, self.device)
+        self.optimizers = {"network": self.config.optimizer.build(self.network.parameters())}
+
+    def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
+        self.self_training.refresh(self.network, progress)
+        labelled = {name: partial(classification_loss, self.network, batch[name]) for name in batch if name != "target"}
+        losses = {"target": partial(self.self_training.loss, self.network, batch["target"]), **labelled}
+        objective = self._weights(list(labelled))
+        log = descend_within(
+            statistics_from(objective, losses, self.network),
+            objective=objective,
+            constraints=[name for name in labelled if self._is_constraint(name)],
+            optimizer=self.optimizers["network"],
+        )
+        return {"labelled share": self.self_training.share(), **log}
+
+    def _weights(self, labelled: list[str]) -> dict[str, float]:
+        episodes = [name for name in labelled if name != "source"]
+        memory = {name: self.config.memory_weight / len(episodes) for name in episodes}
+        return {"target": self.config.target_weight, "source": self.config.source_weight, **memory}
+
+    def _is_constraint(self, name: str) -> bool:
+        return bool(self.config.source_constraint if name == "source" else self.config.memory_constraint != "off")

@@ -1,0 +1,81 @@
+"""Self-training: the target's own labels, where k-means and the classifier agree, from the surest on (GRCL+)."""
+
+import torch
+import torch.nn.functional as F
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from grcl.data.feeds import Samples
+from grcl.data.stream import Stage
+from grcl.memory.pseudo_labels import View, cluster, look_at, source_means
+from grcl.methods.optimizers import Share
+from grcl.networks.classifier import Classifier
+from grcl.runtime.settings import Settings
+from grcl.shapes import Float, Int
+
+UNLABELLED = -1
+
+
+class SelfTrainingSettings(Settings):
+    """Which of the target's images are learned from, and with which labels."""
+
+    first_share: Share = 0.3
+    """Share of the target that may be labelled at the beginning of a stage, the surest of every class."""
+    last_share: Share = 0.9
+    """The same at its end."""
+    refreshes: PositiveInt = 10
+    """How often in a stage the labels are made anew."""
+
+
+class SelfTraining(nn.Module):
+    """The labels of D_t, made anew as the network learns; an image that gets none is not learned from."""
+
+    labels: Tensor
+    made: Tensor
+
+    def __init__(self, settings: SelfTrainingSettings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.stage: Stage | None = None
+
+    def begin(self, stage: Stage, device: torch.device) -> None:
+        """Make room for the labels of this stage."""
+        self.stage = stage
+        self.register_buffer("labels", torch.full((len(stage.target),), UNLABELLED, device=device))
+        self.register_buffer("made", torch.tensor(0))
+
+    def refresh(self, network: Classifier, progress: float) -> None:
+        """Label the target anew if it is time to."""
+        due = int(progress * self.settings.refreshes) + 1
+        if due <= int(self.made):
+            return
+        assert self.stage is not None
+        network.eval()
+        target, source = look_at(network, self.stage.target), look_at(network, self.stage.source.images)
+        network.train()
+        clusters = cluster(target.features, source_means(source, self.stage.source.labels))
+        share = self.settings.first_share + progress * (self.settings.last_share - self.settings.first_share)
+        self.labels.copy_(surest(target, clusters, share))
+        self.made.fill_(due)
+
+    def share(self) -> Float[Tensor, ""]:
+        """How much of the target has a label."""
+        return (self.labels != UNLABELLED).float().mean()
+
+    def loss(self, network: Classifier, samples: Samples) -> Float[Tensor, ""]:
+        """Cross-entropy on those of the batch that have a label."""
+        labels = self.labels[samples.index]
+        summed = F.cross_entropy(network(samples.images), labels, ignore_index=UNLABELLED, reduction="sum")
+        return summed / (labels != UNLABELLED).sum().clamp(min=1)
+
+
+def surest(view: View, clusters: Int[Tensor, " n"], share: float) -> Int[Tensor, " n"]:
+    """The classifier's labels where k-means agrees, of each class no more than its part of `share` of all images."""
+    classes = view.scores.shape[1]
+    quota = round(share * len(clusters) / classes)
+    labels = torch.full_like(clusters, UNLABELLED)
+    for k in range(classes):
+        members = torch.nonzero((clusters == k) & (view.classes == k))[:, 0]
+        best = view.confidence[members].argsort(descending=True, stable=True)[:quota]
+        labels[members[best]] = k
+    return labels

@@ -1,0 +1,86 @@
+"""The target's own labels: where k-means and the classifier agree, from the surest on, and nothing from the rest."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from grcl.data.feeds import Samples
+from grcl.memory.pseudo_labels import View
+from grcl.methods.self_training import UNLABELLED, SelfTraining, SelfTrainingSettings, surest
+from test_episodic import a_network, a_stage, colourful
+
+CLASSES = 3
+
+
+def a_view(count: int = 90) -> tuple[View, Tensor]:
+    """Random scores, and clusters that agree with them for about every second image."""
+    source = torch.Generator().manual_seed(0)
+    view = View(torch.ones(count, 2), torch.randn(count, CLASSES, generator=source))
+    others = torch.randint(CLASSES, (count,), generator=source)
+    return view, torch.where(torch.rand(count, generator=source) < 0.5, view.classes, others)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 1.0])
+def test_of_every_class_the_surest_agreeing_images_up_to_its_part(share: float) -> None:
+    view, clusters = a_view()
+    labels = surest(view, clusters, share)
+    for k in range(CLASSES):
+        agreeing = [i for i in range(90) if clusters[i] == k == view.classes[i]]
+        agreeing.sort(key=lambda i: -float(view.confidence[i]))
+        quota = round(share * 90 / CLASSES)
+        assert set(torch.nonzero(labels == k)[:, 0].tolist()) == set(agreeing[:quota])
+
+
+def test_a_larger_share_keeps_every_label_of_a_smaller_one() -> None:
+    view, clusters = a_view()
+    few, many = surest(view, clusters, 0.2), surest(view, clusters, 0.6)
+    assert torch.equal(many[few != UNLABELLED], few[few != UNLABELLED])
+    assert (many != UNLABELLED).sum() > (few != UNLABELLED).sum()
+
+
+def begun(**settings: float) -> SelfTraining:
+    training = SelfTraining(SelfTrainingSettings.model_validate(settings))
+    training.begin(a_stage(60), torch.device("cpu"))
+    return training
+
+
+def test_labels_are_made_anew_as_often_as_asked() -> None:
+    training, network = begun(refreshes=4), a_network()
+    seen = []
+    for step in range(12):
+        training.refresh(network, step / 12)
+        seen.append(int(training.made))
+    assert seen == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
+
+
+def test_the_share_grows_over_the_stage() -> None:
+    training, network = begun(first_share=0.1, last_share=0.9, refreshes=2), a_network()
+    shares = []
+    for progress in (0.0, 0.5):
+        training.refresh(network, progress)
+        shares.append(float(training.share()))
+    assert 0 < shares[0] <= 0.1 + 1e-6
+    assert shares[0] < shares[1] <= 0.5 + 1e-6
+
+
+def test_an_image_without_a_label_teaches_nothing() -> None:
+    training, network = begun(), a_network()
+    training.labels[:] = UNLABELLED
+    training.labels[:3] = torch.tensor([2, 0, 1])
+    images, index = colourful(5, 8) / 255, torch.arange(8)
+    loss = training.loss(network, Samples(images, index))
+    wanted = F.cross_entropy(network(images[:3]), torch.tensor([2, 0, 1]))
+    for ours, theirs in zip(_gradients(loss, network), _gradients(wanted, network), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_batch_without_any_label_moves_nothing() -> None:
+    training, network = begun(), a_network()
+    loss = training.loss(network, Samples(colourful(5, 8) / 255, torch.arange(8)))
+    assert float(loss.detach()) == 0
+    assert all(not gradient.any() for gradient in _gradients(loss, network))
+
+
+def _gradients(loss: Tensor, network: torch.nn.Module) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(loss, list(network.parameters()))
