@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from grcl.benchmarks import BENCHMARKS, Benchmark
 from grcl.config import resolve
 from grcl.data.images import ImageArray
-from grcl.data.stream import Domain, Labelled
+from grcl.data.pool import Pool
+from grcl.data.reading import Reading
+from grcl.data.stream import Labelled, join
 from grcl.networks import ENCODERS
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.run import run
@@ -27,6 +29,7 @@ class SmallEncoder(nn.Module):
     """Two layers over twelve numbers."""
 
     feature_size = 16
+    input_size = 2
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,8 +52,9 @@ def clouds(name: str, part: str) -> Labelled:
     return Labelled(ImageArray((255 * images).to(torch.uint8).reshape(-1, 3, 2, 2)), labels)
 
 
-def load(data: Path | None) -> dict[str, Domain]:
-    return {name: Domain(name, clouds(name, "train"), clouds(name, "test"), name) for name in ORDER}
+def pool(name: str, data: Path | None, reading: Reading) -> Pool:
+    both, places = join([clouds(name, "train"), clouds(name, "test")]), torch.arange(600)
+    return Pool(ImageArray(both.images.read(places)), both.labels, name, (places[:300], places[300:]))
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,6 @@ class Experiment:
         """Algorithm 1: for t = 1..N train on D_t, remember M_t, record row t of R."""
         saved = directory.checkpoints.newest()
         journal = self._resume(saved, directory)
-        directory.write_json("accuracy.json", self.matrix.to_json())
         with closing(journal.log):
             for index in range(saved["stage"] if saved else 1, len(self.stream.targets) + 1):
                 memory = [episode.labelled() for episode in self.episodes]
@@ -91,6 +90,7 @@ class Experiment:
                     self._record(self.method.predict)
                     save(steps)
                 directory.write_json("accuracy.json", self.matrix.to_json())
+            directory.write_json("accuracy.json", self.matrix.to_json())  # also where there is no target
             journal.log.write("end", peak_memory=peak_memory())
 
     def _resume(self, saved: dict[str, Any] | None, directory: RunDirectory) -> Journal:
