@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,15 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """The same comparison as a process of its own."""
+@contextmanager
+def start(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """The same comparison as a process of its own, which does not outlive a failed test."""
     command = [sys.executable, "-m", "grcl", *WORDS, "--out", str(folder), *words]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_until(is_so: Callable[[], object]) -> None:

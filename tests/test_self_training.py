@@ -70,9 +70,20 @@ def test_an_image_without_a_label_teaches_nothing() -> None:
     training.labels[:3] = torch.tensor([2, 0, 1])
     images, index = colourful(5, 8) / 255, torch.arange(8)
     loss = training.loss(network, Samples(images, index))
-    wanted = F.cross_entropy(network(images[:3]), torch.tensor([2, 0, 1]))
+    # 3 of 60 images have a label, so that 0.4 are to be expected among 8
+    wanted = F.cross_entropy(network(images[:3]), torch.tensor([2, 0, 1]), reduction="sum") / 0.4
     for ours, theirs in zip(_gradients(loss, network), _gradients(wanted, network), strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_over_a_whole_pass_the_loss_is_the_mean_over_the_labelled() -> None:
+    training, network = begun(), a_network()
+    training.refresh(network, 0.5)
+    has_label = training.labels != UNLABELLED
+    images = colourful(5, 60) / 255
+    batches = [training.loss(network, Samples(images[part], part)).detach() for part in torch.arange(60).split(12)]
+    wanted = F.cross_entropy(network(images[has_label]), training.labels[has_label]).detach()
+    torch.testing.assert_close(torch.stack(batches).mean(), wanted)
 
 
 def test_a_batch_without_any_label_moves_nothing() -> None:

@@ -1,5 +1,6 @@
 """Where the runs of a comparison are worked on, each in a process of its own: here, or on a Ray cluster."""
 
+import contextlib
 import fcntl
 import os
 import shlex
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from grcl.runtime.errors import Refusal
 
 BUSY = 75  # what sendmail and its kin call a temporary failure
+_SECONDS_BETWEEN_REQUESTS = 5.0
 
 
 class Job(NamedTuple):
@@ -88,6 +90,7 @@ class OnRay(Engine):
             ray.init(log_to_driver=False, logging_level="error", include_dashboard=False)
         self._work = ray.remote(max_retries=0)(work)
         self._running: dict[str, Any] = {}
+        self._asked_to_stop: float | None = None
 
     def start(self, job: Job) -> None:
         has_gpus = bool(self._ray.cluster_resources().get("GPU"))
@@ -97,6 +100,8 @@ class OnRay(Engine):
     def ended(self) -> dict[str, int]:
         if not self._running:
             return {}
+        if self._asked_to_stop and time.monotonic() - self._asked_to_stop > _SECONDS_BETWEEN_REQUESTS:
+            self.stop()
         ready, _ = self._ray.wait(list(self._running.values()), num_returns=len(self._running), timeout=0)
         codes = {name: self._code(task) for name, task in self._running.items() if task in ready}
         self._running = {name: task for name, task in self._running.items() if name not in codes}
@@ -111,6 +116,8 @@ class OnRay(Engine):
             return -signal.SIGKILL
 
     def stop(self) -> None:
+        """Ask for it, and in `ended` again: a task that is just being started may miss it."""
+        self._asked_to_stop = time.monotonic()
         for task in self._running.values():
             self._ray.cancel(task)
 
@@ -157,6 +164,13 @@ def work(job: Job) -> int:
             time.sleep(0.2)
     except BaseException:
         process.terminate()
-        process.wait()
+        _wait_through(process)
         raise
     return process.returncode
+
+
+def _wait_through(process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process has saved its state, however often one is asked to stop meanwhile."""
+    while process.poll() is None:
+        with contextlib.suppress(KeyboardInterrupt):
+            time.sleep(0.2)

@@ -63,10 +63,13 @@ class SelfTraining(nn.Module):
         return (self.labels != UNLABELLED).float().mean()
 
     def loss(self, network: Classifier, samples: Samples) -> Float[Tensor, ""]:
-        """Cross-entropy on those of the batch that have a label."""
+        """Cross-entropy on those of the batch that have a label.
+
+        Divided by how many are to be expected in a batch, not by how many there are: so it separates over processes.
+        """
         labels = self.labels[samples.index]
         summed = F.cross_entropy(network(samples.images), labels, ignore_index=UNLABELLED, reduction="sum")
-        return summed / (labels != UNLABELLED).sum().clamp(min=1)
+        return summed / (len(labels) * self.share().clamp(min=1 / len(self.labels)))
 
 
 def surest(view: View, clusters: Int[Tensor, " n"], share: float) -> Int[Tensor, " n"]:
