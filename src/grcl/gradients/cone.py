@@ -79,4 +79,4 @@ def _many_constraints(gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"], r
     roots, basis = values[is_kept].sqrt(), vectors[:, is_kept]
     R, b = (basis * roots).T.numpy(), (-(basis.T @ slopes.cpu().double()) / roots).numpy()
     solution = lsq_linear(R, b, bounds=(0, float("inf")), method="bvls", tol=1e-14).x
-    return torch.from_numpy(solution).to(slopes)
+    return torch.from_numpy(solution).clamp(min=0).to(slopes)  # it may stop a rounding below its bound
