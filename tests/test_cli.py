@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grcl.cli import main
+from terminal import shown_on_a_terminal
 from tiny import PRESET
 
 QUICK = ["--preset", PRESET, "--training.epochs", "1", "--stage0.epochs", "1", "--memory.size", "16"]
@@ -211,24 +211,7 @@ def test_debug_shows_where() -> None:
 def test_a_terminal_gets_live_bars() -> None:
     """A real pseudo-terminal: bars with stage and time left, no plain lines."""
     script = tiny_run(*QUICK)
-    place = {"PYTHONPATH": str(Path(__file__).parent), "TERM": "xterm-256color", "COLUMNS": "160"}
-    parent, child = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=child, stderr=child, stdin=child, env={**os.environ, **place}
-    )
-    os.close(child)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(parent, 65536)
-        except OSError:  # Linux reports the closed terminal so
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(parent)
-    assert process.wait() == 0
-    text = shown.decode()
+    text = shown_on_a_terminal(script, {"PYTHONPATH": str(Path(__file__).parent), "COLUMNS": "160"})
     assert "━" in text
     assert "stage 2, noisy" in text
     assert "\x1b[" in text

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -21,6 +19,7 @@ from grcl.benchmarks import BENCHMARKS
 from grcl.benchmarks.sources import SOURCES, File, Source
 from grcl.cli import main
 from local_server import LocalServer, answer, local_server
+from terminal import shown_on_a_terminal
 
 Capture = pytest.CaptureFixture[str]
 
@@ -162,25 +161,9 @@ file = File("light.bin", ({server.address("/light.bin")!r},), None, 5000)
 SOURCES["shades"] = {{"light": Source(((file,),), page="")}}
 sys.exit(main(["data", "get", "shades"]))
 """
-    parent, child = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=child, stderr=child, stdin=child, env=environment, cwd=tmp_path
-    )
-    os.close(child)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(parent, 65536)
-        except OSError:  # Linux reports the closed terminal so
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(parent)
-    assert process.wait() == 0
-    assert "━" in shown.decode()
-    assert "5.0/5.0 kB" in shown.decode()
+    shown = shown_on_a_terminal(script, {"COLUMNS": "120"}, tmp_path)
+    assert "━" in shown
+    assert "5.0/5.0 kB" in shown
 
 
 def digits(count: int) -> dict[str, Any]:
