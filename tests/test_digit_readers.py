@@ -52,8 +52,9 @@ def outcome(name: str, folder: Path) -> Pool | str:
 
 def is_remedy(message: str, folder: Path) -> bool:
     """Whether a message is one sentence that names a file and the remedy, and hides no mistake of the code."""
-    named = message.startswith(f"{folder}/") and " cannot be used (" in message
-    return named and "\n" not in message and "grcl data get digits" in message and "Type-check" not in message
+    whole = message.startswith(f"{folder}/") and " cannot be used (" in message and "grcl data get digits" in message
+    one = f"unreadable image in {folder} ({folder}/" in message and "images.unreadable = skip" in message
+    return (whole or one) and "\n" not in message and "Type-check" not in message
 
 
 def content(pool: Pool) -> tuple[bytes, list[int]]:
@@ -362,6 +363,33 @@ def test_a_damaged_image_among_the_others_is_named(tmp_path: Path) -> None:
     image = tmp_path / "synthetic_digits" / "imgs_train" / "3" / "007.png"
     image.write_bytes(image.read_bytes()[:200])
     assert str(image) in refusal("synnum", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "image"),
+    [
+        ("SynNum folders", "synnum", "synthetic_digits/imgs_train/3/007.png"),
+        ("MNIST-M list", "mnist_m", "mnist_m/mnist_m_test/00000002.png"),
+    ],
+)
+def test_a_damaged_image_is_left_out_by_choice(form: str, name: str, image: str, tmp_path: Path) -> None:
+    write_form(form, tmp_path)
+    whole = load(name, tmp_path)
+    (tmp_path / image).write_bytes(b"")
+    assert "images.unreadable = skip" in refusal(name, tmp_path)
+    rest = digits.pool(name, tmp_path, Reading(size=32, unreadable="skip"))
+    assert "1 unreadable image left out" in rest.note
+    assert rest.fingerprint != whole.fingerprint
+    assert rest.sides is not None
+    assert len(rest.labels) == len(rest.images) == sum(map(len, rest.sides)) == len(whole.labels) - 1
+
+
+def test_a_domain_of_damaged_images_alone_is_refused(tmp_path: Path) -> None:
+    write_form("SynNum folders", tmp_path)
+    for image in (tmp_path / "synthetic_digits" / "imgs_train").rglob("*.png"):
+        image.write_bytes(b"")
+    with pytest.raises(Refusal, match="no image of it can be read"):
+        digits.pool("synnum", tmp_path, Reading(size=32, unreadable="skip"))
 
 
 def test_an_image_that_is_too_large_for_a_digit_is_refused(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from grcl.benchmarks.readers.part import Pixels
 from grcl.data.images import ImageArray
 from grcl.data.pool import Pool
 from grcl.data.reading import Reading
+from grcl.data.unreadable import leave_out
 from grcl.runtime.errors import Refusal
 from grcl.shapes import UInt8
 
@@ -135,6 +136,9 @@ MAKERS = {name: f' or "grcl data make {name}" makes it anew' for name in ("mnist
 def pool(name: str, data: Path | None, reading: Reading) -> Pool:
     """All images of one domain, the official training images first."""
     parts, note = read_domain(name, data)
+    if bad := [problem for part in parts for problem in part.unreadable]:
+        assert data is not None
+        note = "; ".join(filter(None, [note, leave_out(bad, data, reading)]))
     size = reading.size or SIZE
     counts = [len(part.labels) for part in parts]
     pixels = torch.empty(sum(counts), 3, size, size, dtype=torch.uint8)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,17 +9,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from grcl.data.catalogue import Entry, catalogue
+from grcl.data.catalogue import catalogue
 from grcl.data.image_files import ImageFiles
 from grcl.data.packed import packed
 from grcl.data.pool import Pool
 from grcl.data.reading import Reading
+from grcl.data.unreadable import leave_out
 from grcl.runtime.errors import Refusal
 from grcl.shapes import Bool
-
-logger = logging.getLogger(__name__)
-
-_SHOWN = 5
 
 
 def pool_of_files(
@@ -38,7 +34,8 @@ def pool_of_files(
     entries = catalogue(root, [name for name, _ in files], reading.workers)
     is_readable = torch.tensor([not entry.problem for entry in entries], dtype=torch.bool)
     if not is_readable.all():
-        note = "; ".join(filter(None, [note, _leave_out(root, entries, reading)]))
+        bad = [f"{entry.name} {entry.problem}" for entry in entries if entry.problem]
+        note = "; ".join(filter(None, [note, leave_out(bad, root, reading)]))
     if not is_readable.any():
         raise Refusal(f"there is no readable image in {root}")
     kept = [(*file, entry.digest) for file, entry in zip(files, entries, strict=True) if not entry.problem]
@@ -53,18 +50,6 @@ def pool_of_files(
         _unique(digests),
         note,
     )
-
-
-def _leave_out(root: Path, entries: Sequence[Entry], reading: Reading) -> str:
-    """Refuse the unreadable images, or tell that they are left out; returns the note of it."""
-    bad = [entry for entry in entries if entry.problem]
-    count = f"{len(bad):,} unreadable image{'s' if len(bad) > 1 else ''}"
-    named = "; ".join(f"{entry.name} {entry.problem}" for entry in bad[:_SHOWN])
-    named += f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
-    if reading.unreadable == "refuse":
-        raise Refusal(f"{count} in {root} ({named}); remove them, or leave them out with images.unreadable = skip")
-    logger.warning("%s in %s left out: %s", count, root, named)
-    return f"{count} left out"
 
 
 def _fingerprint(files: Sequence[tuple[str, int, str]], size: int) -> str:

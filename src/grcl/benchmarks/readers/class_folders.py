@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from grcl.benchmarks.readers.image_files import read_images
-from grcl.benchmarks.readers.part import Part, make_part, refusing
+from grcl.benchmarks.readers.part import Part, refusing
 
 DIGITS = tuple("0123456789")
 
@@ -16,10 +14,7 @@ def read_class_folders(folder: Path) -> Part:
         unknown = [path.name for path in visible(folder) if path.name not in DIGITS]
         if unknown:
             raise ValueError(f"it has {unknown[0]} beside the folders 0 to 9")
-        paths = [(path, int(digit.name)) for digit in visible(folder) for path in visible(digit)]
-    images = read_images(path for path, _ in paths)
-    with refusing(folder):
-        return make_part(images, np.array([digit for _, digit in paths], np.int64))
+        return read_images([(path, int(digit.name)) for digit in visible(folder) for path in visible(digit)])
 
 
 def visible(folder: Path) -> list[Path]:

@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from grcl.benchmarks.readers.image_files import read_images
-from grcl.benchmarks.readers.part import Part, make_part, refusing
+from grcl.benchmarks.readers.part import Part, refusing
 
 
 def read_image_list(folder: Path, labels: Path) -> Part:
@@ -15,7 +13,4 @@ def read_image_list(folder: Path, labels: Path) -> Part:
         wrong = [line for line in lines if len(line) != 2 or Path(line[0]).name != line[0]]
         if wrong:
             raise ValueError(f'the line "{" ".join(wrong[0])}" is no file name and digit')
-        digits = np.array([int(digit) for _, digit in lines], np.int64)
-    images = read_images(folder / name for name, _ in lines)
-    with refusing(labels):
-        return make_part(images, digits)
+        return read_images([(folder / name, int(digit)) for name, digit in lines])

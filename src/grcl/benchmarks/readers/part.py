@@ -24,6 +24,8 @@ class Part(NamedTuple):
     """(n, height, width) or (n, height, width, 3); a list of (height, width, 3) where the sizes differ."""
     labels: NDArray[np.int64]
     note: str = ""
+    unreadable: tuple[str, ...] = ()
+    """The image files that hold no image, each with what is wrong with it."""
 
 
 def make_part(images: NDArray[Any] | list[Pixels], labels: NDArray[Any], note: str = "") -> Part:
@@ -72,8 +74,12 @@ def refusing(path: Path) -> Iterator[None]:
     except Refusal:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())[:160] or type(error).__name__
         raise Refusal(
-            f"{path} cannot be used ({reason}); put a good copy in its place: "
+            f"{path} cannot be used ({reason_of(error)}); put a good copy in its place: "
             f'"grcl data get digits" fetches what is published'
         ) from None
+
+
+def reason_of(error: Exception) -> str:
+    """What a parser says, as one short line."""
+    return " ".join(str(error).split())[:160] or type(error).__name__
