@@ -84,6 +84,18 @@ def write_synnum_matlab(folder: Path, digits: Digits) -> None:
     write_matlab(folder, digits, "synth_", zero=0)
 
 
+def write_digit_five_synnum(folder: Path, digits: Digits) -> None:
+    images = {f"{part}_data": pixels for part, (pixels, _) in digits.parts.items()}
+    labels = {f"{part}_label": numbers[:, None] for part, (_, numbers) in digits.parts.items()}
+    savemat(folder / "syn_number.mat", images | labels, do_compression=True)
+
+
+def write_digit_five_mnist_m(folder: Path, digits: Digits) -> None:
+    images = {part: pixels for part, (pixels, _) in digits.parts.items()}
+    labels = {f"label_{part}": np.eye(10)[numbers] for part, (_, numbers) in digits.parts.items()}
+    savemat(folder / "mnistm_with_label.mat", images | labels, do_compression=True)
+
+
 def write_plain_matlab(folder: Path, digits: Digits) -> None:
     (folder / "SVHN").mkdir()
     write_matlab(folder / "SVHN", digits, compress=False)
@@ -136,6 +148,8 @@ WRITERS: dict[str, tuple[str, Callable[[Path, Digits], None]]] = {
     "USPS libsvm": ("usps", write_libsvm),
     "USPS .h5": ("usps", write_hdf5),
     "USPS .npz": ("usps", write_npz("usps.npz")),
+    "SynNum of Digit-Five": ("synnum", write_digit_five_synnum),
+    "MNIST-M of Digit-Five": ("mnist_m", write_digit_five_mnist_m),
     "SVHN .mat": ("svhn", write_matlab),
     "SVHN plain .mat": ("svhn", write_plain_matlab),
     "SVHN .npz": ("svhn", write_npz("svhn.npz")),

@@ -15,6 +15,7 @@ from grcl.benchmarks.cache import fingerprint
 from grcl.benchmarks.readers import (
     Part,
     read_class_folders,
+    read_digit_five,
     read_hdf5,
     read_idx,
     read_image_list,
@@ -84,6 +85,7 @@ FORMS = {
             each(read_tensors),
             ("", "synnum", "SyntheticDigits/processed"),
         ),
+        Form(("syn_number.mat",), read_digit_five, ("", "synnum", "Digit-Five", "digit-5")),
         Form(("synnum.npz",), read_npz),
         Form(("synnum_recreated.npz",), read_npz, note="re-created SynNum, not the original"),
         Form(
@@ -114,6 +116,7 @@ FORMS = {
             ("", "mnist_m"),
         ),
         Form(("mnist_m_train.pt", "mnist_m_test.pt"), each(read_tensors), ("", "mnist_m", "MNISTM/processed")),
+        Form(("mnistm_with_label.mat",), read_digit_five, ("", "mnist_m", "Digit-Five", "digit-5")),
         Form(("mnist_m.npz",), read_npz),
     ),
     "usps": (
