@@ -343,3 +343,10 @@ def test_sigmas_in_the_wrong_order_are_refused_with_a_remedy() -> None:
 
 def test_every_setting_has_a_sentence() -> None:
     assert all(field.description for field in Augmentation.model_fields.values())
+
+
+def test_large_images_are_taken_piece_by_piece_with_the_same_result() -> None:
+    images = torch.rand(20, 3, 160, 160, generator=torch.Generator().manual_seed(0))  # more than 2^20 numbers
+    draws = draw(Augmentation(grey_probability=0.2, rotation=10.0), len(images), torch.Generator().manual_seed(1))
+    one_by_one = [apply(images[k : k + 1], draws.rows(slice(k, k + 1))) for k in range(len(images))]
+    assert torch.equal(apply(images, draws), torch.cat(one_by_one))

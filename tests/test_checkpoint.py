@@ -5,7 +5,9 @@ import io
 import json
 import os
 import pickle
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grcl.runtime.checkpoint import Checkpoints, DamagedCheckpoint, decode, encode
-from grcl.runtime.errors import Refusal
+from grcl.runtime.errors import Failure, Refusal
 from grcl.runtime.files import write_atomically
+from grcl.runtime.log import RunLog
 from grcl.runtime.run_directory import RunDirectory, differences, variant_name
 
 SMALL = encode({"step": 3, "weights": torch.arange(6.0)})
@@ -142,11 +145,88 @@ def test_a_damaged_one_is_passed_over_with_a_warning(
     assert checkpoints.newest() == {"step": 3}
 
 
-def test_if_all_are_damaged_there_is_none(tmp_path: Path) -> None:
+def test_if_all_are_damaged_it_says_that_the_work_begins_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    for step in (1, 2):
+        checkpoints.save({"step": step})
+    for name in names_in(tmp_path):
+        (tmp_path / name).write_bytes(b"")
+    assert checkpoints.newest() is None
+    first, second = (record.getMessage() for record in caplog.records)
+    assert first.endswith("00000002.ckpt is damaged; going back by one")
+    assert second.endswith("00000001.ckpt is damaged; the work begins anew, for there is no other")
+    with pytest.raises(Failure, match="though the work is done; put a good copy there"):
+        checkpoints.final()
+
+
+def test_a_good_one_outlives_a_damaged_one(tmp_path: Path) -> None:
+    """The last two that are kept are two good ones, as far as is known."""
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save({"step": 1})
-    (tmp_path / names_in(tmp_path)[0]).write_bytes(b"")
-    assert checkpoints.newest() is None
+    checkpoints.save({"step": 2})
+    (tmp_path / names_in(tmp_path)[-1]).write_bytes(b"rotten")
+    assert checkpoints.newest() == {"step": 1}
+    checkpoints.save({"step": 3})
+    (tmp_path / names_in(tmp_path)[-1]).write_bytes(b"rotten too")
+    assert checkpoints.newest() == {"step": 1}
+
+
+def test_what_killed_processes_left_aside_is_swept(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save({"step": 1})
+    (tmp_path / ".00000002.ckpt.4711.tmp").write_bytes(b"half of a checkp")
+    assert checkpoints.newest() == {"step": 1}
+    assert names_in(tmp_path) == ["00000001.ckpt"]
+
+
+def test_a_run_that_was_killed_while_it_took_its_directory_takes_it_again(tmp_path: Path) -> None:
+    (tmp_path / ".config.json.4711.tmp").write_bytes(b'{"seed"')
+    RunDirectory(tmp_path).claim(CONFIG)
+    assert names_in(tmp_path) == ["config.json"]
+
+
+@pytest.fixture
+def small_disk() -> Iterator[None]:
+    """A limit of the system itself on how large a file may grow: writing more fails, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint_and_a_sentence(small_disk: None, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save({"step": 1})
+    with pytest.raises(Failure, match=r"cannot write to .*: File too large; .* make room there and give the same"):
+        checkpoints.save({"step": 2, "weights": torch.zeros(10_000)})
+    assert names_in(tmp_path) == ["00000001.ckpt"]
+    assert checkpoints.newest() == {"step": 1}
+
+
+def test_a_full_disk_ends_the_log_with_a_sentence(small_disk: None, tmp_path: Path) -> None:
+    log = RunLog(tmp_path, 0, 0)
+    with pytest.raises(Failure, match="make room there"):
+        log.write("step", text="x" * 30_000)
+    with suppress(Failure):  # what could not be written before cannot be written now
+        log.close()
+
+
+def test_a_disk_that_rots_is_noticed_before_the_old_one_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save({"step": 1})
+    monkeypatch.setattr(os, "fsync", lambda number: os.pwrite(number, b"rot", 30))
+    with pytest.raises(Failure, match=r"00000002.ckpt reads back otherwise than it was written"):
+        checkpoints.save({"step": 2})
+    assert names_in(tmp_path) == ["00000001.ckpt"]
+    assert checkpoints.newest() == {"step": 1}
+
+
+def test_a_log_that_a_power_cut_shortened_is_not_filled_up(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(b'{"kind": "a"}\n')
+    log = RunLog(tmp_path, offset=1000, step=0)
+    log.write("b")
+    log.close()
+    assert (tmp_path / "log.jsonl").read_bytes() == b'{"kind": "a"}\n{"kind": "b"}\n'
 
 
 def test_writing_leaves_the_new_content_and_nothing_else(tmp_path: Path) -> None:

@@ -263,6 +263,28 @@ def test_in_32_bits_the_constraints_hold_up_to_rounding(seed: int, p: int, lengt
     assert (slack >= -(m + 2) * half_ulp * parts).all()
 
 
+@pytest.mark.parametrize("p", [2**20 - 1, 2**20, 2**20 + 255, 2**20 + 257])
+def test_long_vectors_are_summed_in_blocks_and_lose_nothing_that_matters(p: int) -> None:
+    """Integers are exact; of other numbers the error is far below the resolution at which two constraints are one."""
+    g, G = random_cone(p, p, 2)
+    whole = torch.cat([G, g[None]]).mul(3).round()
+    exact = inner_products(whole[:2], whole[2:], with_themselves=True)
+    assert torch.equal(exact, (whole[:2].double() @ whole.double().T))
+    wide = torch.cat([G, g[None]]).double()
+    lengths = wide.norm(dim=1)
+    error = inner_products(G, g[None], with_themselves=True) - wide[:2] @ wide.T
+    assert (error / lengths[:2].outer(lengths)).abs().max() < 1e-8
+
+
+def test_the_result_can_take_the_place_of_the_gradient() -> None:
+    g, G = random_cone(0, 1000, 2)
+    g -= G.sum(dim=0)
+    expected = project_onto_cone(g, G).gradient
+    found = project_onto_cone(g, G, out=g).gradient
+    assert found.data_ptr() == g.data_ptr()
+    assert torch.equal(g, expected)
+
+
 FORBIDDEN = ("scipy", "sklearn", "pydantic", "matplotlib", "jinja2", "rich", "skimage", "mlxtend", "tensorboard")
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from grcl.data.augment import Augmentation
-from grcl.data.feeds import Batch, Feed, Feeder
+from grcl.data.feeds import Batch, Feed, Feeder, Samples, in_parts
 from grcl.data.images import ImageArray, Joined
 from grcl.data.stream import Domain, DomainStream, Labelled, Stage, join
 from grcl.methods import METHODS
@@ -244,3 +244,22 @@ def test_generators_and_global_draws_follow_the_path_alone() -> None:
     assert torch.equal(torch.rand(5, generator=generator(3, "a")), numbers)
     seed_everything(3, "a")
     assert torch.equal(torch.rand(5), numbers)
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_micro_batches_hold_all_views_of_their_samples_and_add_up_to_the_loss(views: int) -> None:
+    images, index, labels = torch.rand(views * 5, 3, 4, 4), torch.arange(5), torch.arange(5)
+    samples = Samples(images, index, labels, micro_batch=2 * views)
+    parts = list(samples.parts())
+    assert [len(part.index) for part in parts] == [2, 2, 1]
+    for part in parts:
+        assert part.labels is not None
+        assert torch.equal(part.labels, part.index)
+        assert torch.equal(part.images, torch.cat([images[view * 5 :][part.index] for view in range(views)]))
+
+    def loss(some: Samples) -> Tensor:
+        return some.images.square().mean()
+
+    whole, pieces = in_parts(loss, dataclasses.replace(samples, micro_batch=None)), in_parts(loss, samples)
+    assert isinstance(whole, Tensor)
+    torch.testing.assert_close(torch.stack(list(pieces)).sum(), whole)

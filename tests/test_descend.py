@@ -251,3 +251,43 @@ def test_one_graph_is_alive_at_a_time() -> None:
         descend_within(losses, {"a": 1.0}, ["b", "c"], SGD(network.parameters(), lr=0.1))
     assert counts == [0, 0, 0]
     assert len(alive) == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_loss_in_parts_is_their_sum(count: int) -> None:
+    def step(in_parts: bool) -> tuple[Tensor, dict[str, Tensor]]:
+        network = small_network().double()
+
+        def part(k: int) -> Tensor:
+            loss: Tensor = network(torch.eye(3)[k : k + 1].double()).square().sum()
+            return loss
+
+        def new() -> Tensor | Iterable[Tensor]:
+            return map(part, range(count)) if in_parts else torch.stack([part(k) for k in range(count)]).sum()
+
+        old = lambda: -network[0](torch.ones(1, 3).double()).sum()
+        log = descend_within({"new": new, "old": old}, {"new": 1.0}, ["old"], SGD(network.parameters(), lr=0.1))
+        return weights(network), log
+
+    (ours, our_log), (whole, whole_log) = step(in_parts=True), step(in_parts=False)
+    assert_close(ours, whole, atol=1e-14, rtol=0)
+    assert_close(our_log, whole_log, atol=1e-6, rtol=0)
+
+
+def test_the_order_of_weights_in_memory_makes_no_difference() -> None:
+    def train(memory_format: torch.memory_format) -> list[Tensor]:
+        torch.manual_seed(0)
+        network = nn.Conv2d(3, 4, 3).double()
+        network.weight.data = network.weight.data.contiguous(memory_format=memory_format)
+        optimizer = SGD(network.parameters(), lr=0.1, momentum=0.9)
+        images = torch.randn(6, 3, 5, 5).double()
+        losses = {"new": lambda: network(images[:3]).square().mean(), "old": lambda: -network(images[3:]).mean()}
+        for _ in range(3):
+            log = descend_within(losses, {"new": 1.0}, ["old"], optimizer)
+        assert network.weight.is_contiguous(memory_format=memory_format)
+        assert network.weight.grad is not None
+        assert network.weight.grad.stride() == network.weight.stride()
+        return [*network.parameters(), *log.values()]
+
+    for ours, theirs in zip(train(torch.channels_last), train(torch.contiguous_format), strict=True):
+        assert_close(ours, theirs, atol=1e-7, rtol=1e-6)

@@ -11,28 +11,45 @@ import torch
 
 from grcl.methods import METHODS
 from grcl.run import run
+from grcl.runtime import distributed
 from grcl.runtime.checkpoint import Checkpoints
 from tiny import tiny_settings
 
 HERE = Path(__file__).parent
 
-# Each process keeps what its method holds in the end.
+# Each process keeps what its method, its bank and its memory hold in the end. One may be killed at its first attempt.
 PROGRAM = """
+import os
+import signal
 import sys
 from pathlib import Path
 import tiny
 import torch
 import grcl.run
 from grcl.runtime import distributed
+from grcl.runtime.errors import Failure
 
 class Keeping(grcl.run.Experiment):
     def adapt(self, *arguments):
+        if sys.argv[3:] == ["die"] and distributed.rank() == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+            self.method.step = self.die
         super().adapt(*arguments)
-        torch.save(self.method.state_dict(), f"{sys.argv[2]}-rank-{distributed.rank()}")
+        memory = {f"memory {k} {i}": value for k, e in enumerate(self.episodes) for i, value in enumerate(e)}
+        held = {**self.method.state_dict(), **memory, "accuracy": torch.from_numpy(self.matrix.values)}
+        torch.save(held, f"{sys.argv[2]}-rank-{distributed.rank()}")
+
+    def die(self, batch, progress):
+        if self.matrix.finished == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return type(self.method).step(self.method, batch, progress)
 
 tiny.register()
 grcl.run.Experiment = Keeping
-grcl.run.run(tiny.tiny_settings(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[2] + "-stage0"))
+settings = tiny.tiny_settings(sys.argv[1], training__checkpoint_seconds=0.0)
+try:
+    grcl.run.run(settings, Path(sys.argv[2]), Path(sys.argv[2] + "-stage0"))
+except Failure as failure:
+    sys.exit(f"grcl: {failure}")
 distributed.stop()
 """
 
@@ -44,11 +61,14 @@ NOT_SEPARABLE = ("dada",)
 DIFFERENCE = {"mcd": 2e-4, "cua": 2e-4}
 
 
-def torchrun(program: Path, *words: str) -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone", str(program)]
+def torchrun(program: Path, *words: str, restarts: int = 0) -> str:
+    """Runs two processes; returns what they said."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    command = [*launcher, "--max-restarts", str(restarts), str(program)]
     environment = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    return done.stderr
 
 
 def final_modules(path: Path) -> dict[str, Any]:
@@ -58,13 +78,19 @@ def final_modules(path: Path) -> dict[str, Any]:
     return modules
 
 
+def held(path: Path, rank: int) -> dict[str, Any]:
+    """Weights, bank, memory and accuracies of one process at the end of a run."""
+    found: dict[str, Any] = torch.load(f"{path}-rank-{rank}", weights_only=True)
+    return found
+
+
 def run_twice(name: str, folder: Path) -> Path:
     """The run of two processes, which must agree with each other to the bit."""
     program = folder / "program.py"
     program.write_text(PROGRAM)
     torchrun(program, name, str(folder / "two"))
     assert (folder / "two" / "done").exists()
-    first, second = (torch.load(folder / f"two-rank-{rank}", weights_only=True) for rank in (0, 1))
+    first, second = (held(folder / "two", rank) for rank in (0, 1))
     assert first.keys() == second.keys()
     assert all(torch.equal(first[key], second[key]) for key in first)
     return folder / "two"
@@ -93,3 +119,30 @@ def test_two_processes_equal_one(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NOT_SEPARABLE)
 def test_two_processes_agree_with_each_other(name: str, tmp_path: Path) -> None:
     run_twice(name, tmp_path)
+
+
+@pytest.mark.long
+def test_a_killed_process_ends_the_others_and_a_restart_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
+    whole = run_twice("grcl", tmp_path)
+    program = tmp_path / "program.py"
+    said = torchrun(program, "grcl", str(tmp_path / "broken"), "die", restarts=1)
+    assert "process 0 cannot reach another process of this run" in said
+    assert (tmp_path / "broken" / "done").exists()
+    for rank in (0, 1):
+        straight, restarted = (
+            torch.load(f"{path}-rank-{rank}", weights_only=True) for path in (whole, tmp_path / "broken")
+        )
+        assert all(torch.equal(restarted[key], straight[key]) for key in straight)
+
+
+def test_processes_share_a_pass_over_images_in_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every place has one process, in the order of ranks; a process without a place takes the first."""
+    for count, world in ((1, 2), (499, 2), (500, 2), (501, 2), (1300, 3), (2600, 4)):
+        monkeypatch.setattr(distributed, "world_size", lambda world=world: world)
+        runs = []
+        for rank in range(world):
+            monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
+            runs.append(distributed.own_places(count, 500))
+        assert all(run.start % 500 == 0 for run in runs)
+        with_a_share = [run for rank, run in enumerate(runs) if rank == 0 or run.start > 0]
+        assert [place for run in with_a_share for place in run] == list(range(count))

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from grcl.benchmarks import BENCHMARKS
     from grcl.config import resolve
     from grcl.gradients import project_onto_cone
+    from grcl.learner.learner import Learner
     from grcl.methods import METHODS
     from grcl.results.accuracy_matrix import AccuracyMatrix
 
@@ -17,11 +18,12 @@ _HOMES = {
     "BENCHMARKS": "grcl.benchmarks",
     "METHODS": "grcl.methods",
     "AccuracyMatrix": "grcl.results.accuracy_matrix",
+    "Learner": "grcl.learner.learner",
     "project_onto_cone": "grcl.gradients",
     "resolve": "grcl.config",
 }
 
-__all__ = ["BENCHMARKS", "METHODS", "AccuracyMatrix", "project_onto_cone", "resolve"]
+__all__ = ["BENCHMARKS", "METHODS", "AccuracyMatrix", "Learner", "project_onto_cone", "resolve"]
 
 
 def __getattr__(name: str) -> Any:

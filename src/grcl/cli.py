@@ -2,7 +2,6 @@
 
 import argparse
 import difflib
-import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -10,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grcl.flags import Parser, add_setting_flags, experiment_parser, parse, peek
+from grcl.learner_command import COMMANDS as LEARNER_COMMANDS
+from grcl.learner_command import WORDS
 from grcl.runtime.errors import Failure, Refusal
 from grcl.runtime.plugins import load_plugins
+from grcl.runtime.visible import visible
 
 if TYPE_CHECKING:
     from grcl.config import RunSettings
@@ -58,12 +60,13 @@ def run_command(arguments: list[str]) -> None:
 
     from grcl.run import run
     from grcl.runtime import distributed
+    from grcl.runtime.console import set_up_logging
     from grcl.runtime.progress import Silent, display_for
 
     path, source_models = _places(settings, variant(settings, given.preset), given.out)
     source_models = given.source_models or source_models
     console = Console(stderr=True)
-    _set_up_logging(console)
+    set_up_logging(console)
     display = display_for(console) if int(os.environ.get("RANK", "0")) == 0 else Silent()
     try:
         matrix = run(settings, path, source_models, display)
@@ -155,19 +158,6 @@ def _show(matrix: "AccuracyMatrix", path: Path) -> None:
     console.print(f"report: {path / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _set_up_logging(console: Any) -> None:
-    from rich.logging import RichHandler
-
-    is_first = int(os.environ.get("RANK", "0")) == 0
-    if console.is_terminal:
-        handler: logging.Handler = RichHandler(console=console, show_time=False, show_path=False, markup=False)
-    else:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    logging.getLogger("grcl").handlers = [handler]
-    logging.getLogger("grcl").setLevel(logging.INFO if is_first else logging.ERROR)
-
-
 COMMANDS: dict[str, tuple[Callable[[list[str]], None], str]] = {
     "run": (run_command, "Train on the source, adapt to every target in turn, report. An unfinished run goes on."),
     "compare": (compare_command, "Set methods side by side over seeds and variants. What is done is not run again."),
@@ -175,6 +165,7 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], None], str]] = {
     "figure": (figure_command, "Draw one of the paper's figures from a folder of runs, as SVG and PNG."),
     "ledger": (ledger_command, "Keep the results of finished runs, and write the page made from what is kept."),
     "data": (data_command, "List, get, make and check the images of the benchmarks."),
+    **{name: (act, WORDS[name].text) for name, act in LEARNER_COMMANDS.items()},
 }
 
 
@@ -210,4 +201,4 @@ def _unknown(what: str, name: str, known: Collection[str]) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(visible(text) + "\n")

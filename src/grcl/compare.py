@@ -16,12 +16,12 @@ from grcl.loop import Interrupted
 from grcl.results.choosing import Candidate, rank
 from grcl.results.comparison import Comparison
 from grcl.results.comparison_page import write_comparison
-from grcl.results.visible import visible
 from grcl.runtime.board import Board, State
 from grcl.runtime.errors import Failure, Refusal
 from grcl.runtime.interruption import Interruption
 from grcl.runtime.plugins import VARIABLE
 from grcl.runtime.run_directory import RunDirectory
+from grcl.runtime.visible import visible
 
 # What a process on another machine has to know of this one's environment.
 CARRIED = (VARIABLE, "GRCL_CACHE", "PYTHONPATH")

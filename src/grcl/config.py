@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -60,29 +60,19 @@ class Stage0(Supervised.Config):
     """Images per batch."""
 
 
-class RunSettings(Settings):
-    """One continual run."""
+class LearnerSettings(Settings):
+    """How a network is trained and adapted, whatever the images."""
 
-    benchmark: str = "mini"
-    """The benchmark."""
     method: str = "grcl"
     """The method."""
     seed: NonNegativeInt = 0
     """Seed of all draws of the training; data and splits have their own."""
-    data: Path | None = None
-    """Folder that holds the benchmark's data; mini needs none."""
-    source: str = ""
-    """The labelled domain; the benchmark's first if none is named. a+b takes two, and all of them the ceiling of what
-    adaptation can reach."""
-    targets: tuple[str, ...] = ()
-    """The unlabelled domains in their order; a+b mixes two in one stage."""
     training: Training = Training()
     stage0: Stage0 = Stage0()
     memory: Memory = Memory()
     network: Network = Network()
     augmentation: Augmentation = Augmentation()
     images: Reading = Reading()
-    split: Split = Split()
 
     @property
     def own(self) -> Settings:
@@ -95,6 +85,24 @@ class RunSettings(Settings):
         return self.model_dump(mode="json")
 
 
+class RunSettings(LearnerSettings):
+    """One continual run on a benchmark."""
+
+    benchmark: str = "mini"
+    """The benchmark."""
+    data: Path | None = None
+    """Folder that holds the benchmark's data; mini needs none."""
+    source: str = ""
+    """The labelled domain; the benchmark's first if none is named. a+b takes two, and all of them the ceiling of what
+    adaptation can reach."""
+    targets: tuple[str, ...] = ()
+    """The unlabelled domains in their order; a+b mixes two in one stage."""
+    split: Split = Split()
+
+
+Record = TypeVar("Record", bound=LearnerSettings)
+
+
 class Flag(NamedTuple):
     """One setting as a flag of the command line."""
 
@@ -105,26 +113,51 @@ class Flag(NamedTuple):
 
 def settings_class(method: str) -> type[RunSettings]:
     """The record of a run with this method: the common settings, and the method's own in a section of its name."""
-    return _record(method, METHODS[known(method, METHODS, "method")].Config)
+    return _with_section(RunSettings, method)
+
+
+def learner_settings_class(method: str) -> type[LearnerSettings]:
+    """The record of a learner with this method."""
+    return _with_section(LearnerSettings, method)
+
+
+def _with_section(base: type[Record], method: str) -> type[Record]:
+    return _record(base, method, METHODS[known(method, METHODS, "method")].Config)
 
 
 @cache
-def _record(method: str, section: type[Settings]) -> type[RunSettings]:
-    return create_model("RunSettings", __base__=RunSettings, **{method: (section, section())})  # type: ignore[call-overload, no-any-return]
+def _record(base: type[Record], method: str, section: type[Settings]) -> type[Record]:
+    return create_model(base.__name__, __base__=base, **{method: (section, section())})  # type: ignore[call-overload, no-any-return]
 
 
 def resolve(benchmark: str, method: str, overrides: Mapping[str, Any], preset: str | None = None) -> RunSettings:
     """The preset of the benchmark, with `overrides` such as {"memory.size": 256} on top, validated."""
     record = settings_class(method)
     known(benchmark, BENCHMARKS, "benchmark")
-    chosen = read_preset(preset or benchmark)
-    chosen = {key: value for key, value in chosen.items() if key not in METHODS or key == method}
+    values = _values(record, method, read_preset(preset or benchmark), overrides)
+    return _validated(record, values | {"benchmark": benchmark, **_stream(benchmark, values)})
+
+
+def resolve_learner(method: str, overrides: Mapping[str, Any], preset: Mapping[str, Any]) -> LearnerSettings:
+    """A learner's settings: those of `preset`, nested as in a TOML file, with `overrides` on top, validated."""
+    record = learner_settings_class(method)
+    return _validated(record, _values(record, method, preset, overrides))
+
+
+def _values(
+    record: type[LearnerSettings], method: str, preset: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All settings by key; the sections of other methods, which a preset may have, are passed over."""
+    chosen = {key: value for key, value in preset.items() if key not in METHODS or key == method}
     values = {flag.key: flag.default for flag in flags(record)}
     for key, value in {**flat(chosen), **overrides}.items():
         if key not in values or key in ("benchmark", "method"):
             raise Refusal(unknown_key(record, key))
         values[key] = value
-    values |= {"benchmark": benchmark, "method": method, **_stream(benchmark, values)}
+    return values | {"method": method}
+
+
+def _validated(record: type[Record], values: dict[str, Any]) -> Record:
     try:
         settings = record.model_validate(nested(values))
     except ValidationError as error:
@@ -195,7 +228,7 @@ def unknown_key(record: type[BaseModel], key: str) -> str:
     near = difflib.get_close_matches(plain, same_word or keys, n=1, cutoff=0.0 if same_word else 0.5)
     if "." not in plain:  # the last word alone means the first section that has it: "epochs" is training.epochs
         near = same_word[:1] or near
-    return f"unknown setting {key!r}" + (f"; did you mean {near[0]}?" if near else "; see grcl run --help")
+    return f"unknown setting {key!r}" + (f"; did you mean {near[0]}?" if near else "; --help lists them all")
 
 
 def _stream(benchmark: str, values: Mapping[str, Any]) -> dict[str, Any]:

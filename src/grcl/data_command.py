@@ -215,7 +215,7 @@ def _show(tables: "list[Table]") -> None:
 
 def _say(lines: list[str]) -> None:
     """Names come from outside: nothing in them reaches the terminal as a command."""
-    from grcl.results.visible import visible
+    from grcl.runtime.visible import visible
 
     for line in lines:
         sys.stdout.write(visible(line) + "\n")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from grcl.runtime.errors import Refusal
 
 if TYPE_CHECKING:
-    from grcl.config import RunSettings
+    from grcl.config import LearnerSettings, RunSettings
 
 _SHORT = {"training.device": "--device", "network.weights": "--weights", "images.cache": "--cache"}
 
@@ -62,7 +62,7 @@ def merged(presets: Sequence["RunSettings"]) -> "RunSettings":
     return settings
 
 
-def add_setting_flags(parser: Parser, preset: "RunSettings", without: Collection[str]) -> None:
+def add_setting_flags(parser: Parser, preset: "LearnerSettings", without: Collection[str]) -> None:
     """One flag per setting, but those in `without`, with the preset's values as defaults."""
     from grcl.config import flags
 
@@ -96,7 +96,7 @@ def _add_flag(group: Any, key: str, field: Any, default: Any) -> None:
 
 
 def parse(
-    parser: Parser, arguments: Sequence[str], record: type["RunSettings"]
+    parser: Parser, arguments: Sequence[str], record: type["LearnerSettings"]
 ) -> tuple[argparse.Namespace, dict[str, Any]]:
     """What was asked for, and the settings that were given; a flag that nobody knows is refused with the nearest."""
     from grcl.config import flags
@@ -111,7 +111,7 @@ def parse(
     return given, {key: value for key, value in vars(given).items() if key in settings}
 
 
-def _unknown_flag(name: str, parser: Parser, record: type["RunSettings"]) -> str:
+def _unknown_flag(name: str, parser: Parser, record: type["LearnerSettings"]) -> str:
     from grcl.config import unknown_key
 
     near = difflib.get_close_matches(name, parser.words, n=1)

@@ -1,5 +1,6 @@
 """The loop: epochs x batches -> method.step. Stage 0 and every later stage go through it."""
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -8,7 +9,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from grcl.data.feeds import Feeder
+from grcl.alarms import Alarms, in_words, without_signs
+from grcl.data.feeds import Batch, Feeder
 from grcl.data.stream import Stage
 from grcl.methods.base import Method
 from grcl.runtime import distributed
@@ -19,11 +21,17 @@ from grcl.runtime.progress import Display
 from grcl.runtime.seeding import seed_everything
 from grcl.schedule import set_learning_rates
 
+logger = logging.getLogger(__name__)
+
 
 class Interrupted(Failure):
     """A signal ended the training after a step; the state is saved."""
 
     exit_code = 130
+
+
+class NotFinite(Failure):
+    """A number became infinite or no number at all."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,17 @@ class Journal:
     """Time that the current stage has trained."""
     recent: dict[str, list[Tensor]] = field(default_factory=lambda: defaultdict(list))
 
+    def note(self, values: Mapping[str, Tensor]) -> None:
+        """What one more step returned."""
+        for name, value in values.items():
+            self.recent[name].append(value)
+        self.steps += 1
+
+    def warn(self, stage: int, sentence: str) -> None:
+        """Tell what went wrong, in the terminal, in the log and so in the report; the work goes on."""
+        logger.warning("%s", sentence)
+        self.log.write("warning", stage=stage, text=sentence)
+
     def take_recent(self) -> tuple[dict[str, float], dict[str, list[float]]]:
         """The means of the values since the last call, and every single cosine, for histograms."""
         recent = {name: torch.stack(values) for name, values in self.recent.items()}
@@ -81,20 +100,22 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
     feeder = Feeder(method.feeds(stage), plan.batch_size, (plan.seed, stage.index), plan.device)
     images, total = sum(feeder.sizes.values()), plan.epochs * feeder.steps_per_epoch
     operator.display.stage(task.title, total, task.start, feeder.steps_per_epoch)
+    alarms = Alarms(method, feeder.steps_per_epoch)
     method.train()
     tick = saved = time.monotonic()
     for step, batch in enumerate(feeder.batches(task.start, total), task.start):
         # one update, whose every draw depends on (seed, stage, step) alone
         seed_everything(plan.seed, stage.index, step)
         set_learning_rates(method.optimizers.values(), step / total)
-        values = method.step(batch, step / total)
+        values, signs = without_signs(method.step(batch, step / total))
         distributed.average_statistics(method)
-        require_finite(values, task.title, step)
+        if trouble := alarms.not_finite(values):
+            raise _failure(trouble, task, step, batch, journal)
 
         # tell
-        for name, value in values.items():
-            journal.recent[name].append(value)
-        journal.steps += 1
+        for sentence in alarms.raised_by(signs):
+            journal.warn(stage.index, f"{task.title}, step {step + 1}: {sentence}")
+        journal.note(values)
         now = time.monotonic()
         journal.seconds, tick = journal.seconds + now - tick, now
         if (step + 1) % plan.log_every == 0 or step + 1 == total:
@@ -107,10 +128,11 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
             operator.display.step(step + 1, means, speed)
 
         # save
-        if operator.interruption.is_asked or now - saved > plan.checkpoint_seconds:
+        is_asked_to_stop = operator.interruption.is_asked  # asked once: a signal may come between two looks
+        if is_asked_to_stop or now - saved > plan.checkpoint_seconds:
             task.save(step + 1)
             tick = saved = time.monotonic()
-        if operator.interruption.is_asked:
+        if is_asked_to_stop:
             raise Interrupted(
                 f"{task.title}: stopped after step {step + 1} of {total}; the same command goes on from there"
             )
@@ -121,11 +143,14 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
     return total
 
 
-def require_finite(values: Mapping[str, Tensor], title: str, step: int) -> None:
-    """Stop before a number that is not finite gets into a checkpoint."""
-    if values and not torch.stack(list(values.values())).isfinite().all():
-        bad = [f"{name} is {float(value)}" for name, value in values.items() if not value.isfinite()]
-        raise Failure(f"{title}, step {step + 1}: {bad[0]}; try a smaller learning rate (the last checkpoint is good)")
+def _failure(trouble: str, task: Task, step: int, batch: Batch, journal: Journal) -> NotFinite:
+    """What ends the training before it gets into a checkpoint; the log tells every image of the batch."""
+    places = {name: samples.index.tolist() for name, samples in batch.items()}
+    journal.log.write("failure", stage=task.stage.index, step=step + 1, text=trouble, batch=places)
+    return NotFinite(
+        f"{task.title}, step {step + 1}: {trouble}; the batch is {in_words(places)}; "
+        "try a smaller learning rate (the last checkpoint is good)"
+    )
 
 
 def _rate(method: Method) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from grcl.adaptation import begin_stage, look, prepare
 from grcl.benchmarks import BENCHMARKS
 from grcl.config import WITHOUT_EFFECT, RunSettings
 from grcl.data.split import describe_splits
@@ -17,7 +18,6 @@ from grcl.data.stream import DomainStream, Stage
 from grcl.evaluate import accuracy, hidden_label_accuracy
 from grcl.loop import Journal, Operator, Plan, Task, train
 from grcl.memory.episodic import Episode, remember
-from grcl.memory.sight import Sight, look_over
 from grcl.methods import METHODS, Method
 from grcl.monitors import monitor
 from grcl.networks import input_size
@@ -48,19 +48,20 @@ def run(
     fingerprints = {domain.name: domain.fingerprint for domain in stream.domains}
     # Weights that do not fit are refused before the directory is taken.
     network = None if distributed.agree(directory.is_done) else starting_network(settings, stream, plan)
-    directory.claim(settings.as_json() | {"fingerprints": fingerprints}, WITHOUT_EFFECT)
-    if network is not None:
-        directory.write_json("splits.json", describe_splits(stream.domains))
-        directory.write_json("environment.json", describe_environment(plan.device) | {"data": describe_data(stream)})
-        with Interruption() as interruption:
+    with directory.at_work(), Interruption() as interruption:  # to the end: a report that was begun is finished
+        directory.claim(settings.as_json() | {"fingerprints": fingerprints}, WITHOUT_EFFECT)
+        if network is not None:
+            directory.write_json("splits.json", describe_splits(stream.domains))
+            facts = describe_environment(plan.device) | {"data": describe_data(stream)}
+            directory.write_json("environment.json", facts)
             operator = Operator(display or Silent(), interruption)
             network = source_model(network, settings, stream, source_models or path / "stage0", plan, operator)
             seed_everything(settings.seed, "method")
             method = METHODS[settings.method](network, settings.own).to(plan.device)
             Experiment(settings, stream, method, plan).adapt(directory, operator)
-        if distributed.is_main():
-            write_report(path)
-        directory.finish()
+            if distributed.is_main():
+                write_report(path)
+            directory.finish()
     return AccuracyMatrix.from_json(directory.read_json("accuracy.json"))
 
 
@@ -105,25 +106,16 @@ class Experiment:
 
     def _begin(self, stage: Stage, saved: dict[str, Any] | None, journal: Journal) -> int:
         """Make or restore what lives for one stage; returns the step to go on from."""
-        seed_everything(self.plan.seed, stage.index, "begin")
-        smallest = min(len(stage.source), len(stage.target))
-        self.method.network.has_frozen_statistics = self.settings.network.freezes_statistics(smallest)
-        self.method.begin(stage)
         if saved and stage.index == saved["stage"]:
-            self.method.restore(saved["method"])
+            begin_stage(self.method, stage, self.settings, saved["method"])
             return int(saved["step"])
-        self.method.eval()  # a resumed run comes here from the training mode of the stage before
-        self.method.warm_up(stage)
-        self.before, journal.seconds = monitor(self._look_over(stage)), 0.0
+        begin_stage(self.method, stage, self.settings)
+        self.before, journal.seconds = monitor(look(self.method, stage)), 0.0
         return 0
-
-    def _look_over(self, stage: Stage) -> Sight:
-        self.method.eval()
-        return look_over(self.method, stage)
 
     def _remember(self, stage: Stage, journal: Journal) -> None:
         """UpdateMemory of Algorithm 1, and what there is to tell about the stage."""
-        sight = self._look_over(stage)
+        sight = look(self.method, stage)
         after = monitor(sight)
         for when, values in (("before", self.before), ("after", after)):
             journal.log.write("monitor", stage=stage.index, when=when, values=values["target"])
@@ -136,6 +128,8 @@ class Experiment:
         new = remember(stage, sight, self.settings.memory, self.plan.seed)
         self.episodes.append(new.episode)
         counts = torch.bincount(new.episode.labels, minlength=len(self.stream.classes)).tolist()
+        if sum(count > 0 for count in counts) < 2:
+            journal.warn(stage.index, f"stage {stage.index}: the remembered pseudo-labels name one class only")
         right = hidden_label_accuracy(self.stream.targets[stage.index - 1], new.labels)
         facts = {"size": len(new.episode.labels), "classes": counts, "agreement": new.agreement}
         journal.log.write("episode", stage=stage.index, **facts, pseudo_label_accuracy=right)
@@ -169,18 +163,6 @@ def open_stream(settings: RunSettings) -> DomainStream:
     return DomainStream(benchmark.classes(), sources, tuple(targets))
 
 
-def prepare(settings: RunSettings) -> Plan:
-    """Set torch up as the settings say."""
-    training = settings.training
-    torch.set_num_threads(training.threads)
-    torch.backends.cudnn.deterministic = True
-    device = choose_device(training.device)
-    distributed.start(device.type)
-    return Plan(
-        training.epochs, training.batch_size, settings.seed, device, training.log_every, training.checkpoint_seconds
-    )
-
-
 def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:
     """Tell once where a batch or the memory asks for more images than a domain has."""
     smallest = min(stream.domains, key=lambda domain: len(domain.train))
@@ -191,15 +173,6 @@ def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:
                 "%s = %d is clamped where a domain has fewer images (%s: %d)",
                 *(name, size, smallest.name, len(smallest.train)),
             )
-
-
-def choose_device(name: str) -> torch.device:
-    """The device by name; auto takes a GPU if there is one."""
-    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    kind = next(kind for kind in present if present[kind]) if name == "auto" else name
-    if not present[kind]:
-        raise Refusal(f"no {kind} device here; use --device cpu")
-    return torch.device(kind, distributed.local_rank()) if kind == "cuda" else torch.device(kind)
 
 
 def describe_data(stream: DomainStream) -> dict[str, Any]:

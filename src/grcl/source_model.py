@@ -3,8 +3,7 @@ run side by side."""
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 
 from grcl import networks
-from grcl.config import RunSettings
+from grcl.config import LearnerSettings
 from grcl.data.images import Joined
 from grcl.data.stream import DomainStream, Stage
 from grcl.loop import Journal, Operator, Plan, Task, train
@@ -25,14 +24,14 @@ from grcl.runtime.seeding import seed_everything
 from grcl.runtime.turns import one_at_a_time
 
 
-def starting_network(settings: RunSettings, stream: DomainStream, plan: Plan) -> Classifier:
+def starting_network(settings: LearnerSettings, stream: DomainStream, plan: Plan) -> Classifier:
     """The network before stage 0; weights that do not fit it are refused here."""
     seed_everything(settings.seed, "network")
     return networks.build(settings.network, len(stream.classes)).to(plan.device)
 
 
 def source_model(
-    network: Classifier, settings: RunSettings, stream: DomainStream, folder: Path, plan: Plan, operator: Operator
+    network: Classifier, settings: LearnerSettings, stream: DomainStream, folder: Path, plan: Plan, operator: Operator
 ) -> Classifier:
     """The network with the weights θ_0: read from `folder` if they are there, else trained and left there."""
     config = _identity(settings, stream) | {"start": networks.fingerprint(network)}
@@ -40,19 +39,19 @@ def source_model(
     directory = RunDirectory(folder / key)
     network.has_frozen_statistics = settings.network.freezes_statistics(len(stream.source))
     method = Supervised(network, settings.stage0)
-    with _one_at_a_time(folder / f"{key}.lock"):
+    # Of several runs the second waits; the processes of one run share the turn of their first.
+    with one_at_a_time(folder / f"{key}.lock") if distributed.is_main() else nullcontext():
         if not distributed.agree(directory.is_done):
             directory.claim(config)
             stage = Stage(0, stream.source, (), Joined([]), settings.augmentation)
             plan = replace(plan, epochs=settings.stage0.epochs, batch_size=settings.stage0.batch_size)
             _train(method, stage, directory, plan, operator)
-    state = directory.checkpoints.newest()
-    assert state is not None
+    state = directory.checkpoints.final()
     method.load_state_dict(state["method"]["modules"])
     return network
 
 
-def _identity(settings: RunSettings, stream: DomainStream) -> dict[str, Any]:
+def _identity(settings: LearnerSettings, stream: DomainStream) -> dict[str, Any]:
     """All that θ_0 depends on besides the weights that it starts from, which count by what they are, not by where."""
     return {
         "stage0": settings.stage0.model_dump(mode="json"),
@@ -83,13 +82,3 @@ def _train(method: Supervised, stage: Stage, directory: RunDirectory, plan: Plan
     with closing(journal.log):
         train(method, Task("stage 0", stage, saved["step"], save), plan, journal, operator)
     directory.finish()
-
-
-@contextmanager
-def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Of the processes of several runs the second waits; those of one run share the place of their first."""
-    if not distributed.is_main():
-        yield
-        return
-    with one_at_a_time(path):
-        yield

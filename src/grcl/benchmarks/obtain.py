@@ -1,10 +1,6 @@
 """From a published file to data on the disk: downloaded, checked, unpacked; one process at a time per file."""
 
-import contextlib
-import fcntl
 import json
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +10,7 @@ from grcl.benchmarks.sources import File, Source
 from grcl.runtime.errors import Failure
 from grcl.runtime.files import write_atomically
 from grcl.runtime.transfers import Transfers
+from grcl.runtime.turns import one_at_a_time
 
 RECORD = ".grcl-downloads.json"
 
@@ -41,7 +38,7 @@ def obtain(file: File, folder: Path, transfers: Transfers, patience: Patience = 
     path = folder / file.name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(path, transfers):
+        with one_at_a_time(_lock(path), transfers.say):
             if file.unpacked is None or not place(file, folder).exists():
                 _obtain(file, folder, transfers, patience)
     except OSError as error:
@@ -86,34 +83,10 @@ def _recorded(folder: Path) -> dict[str, str]:
 
 
 def _remember(folder: Path, name: str, digest: str) -> None:
-    with _alone(folder / RECORD):
+    with one_at_a_time(_lock(folder / RECORD)):
         record = {**_recorded(folder), name: digest}
         write_atomically(folder / RECORD, (json.dumps(record, indent=2, sort_keys=True) + "\n").encode())
 
 
-@contextlib.contextmanager
-def _alone(path: Path, transfers: Transfers | None = None) -> Iterator[None]:
-    """Whoever comes second waits; the lock goes with its process, however that ends, and leaves no file."""
-    lock = path.with_name(f".{path.name}.lock")
-    while True:
-        with lock.open("a") as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if transfers is not None:
-                    transfers.say(f"{path.name}: another process is at it; waiting")
-                fcntl.flock(held, fcntl.LOCK_EX)
-            if not _is_at(held.fileno(), lock):
-                continue  # its holder removed it while we waited
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-            return
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+def _lock(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")

@@ -18,6 +18,9 @@ Strength = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Sigma = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
+# Numbers that a CPU takes at a time: more leave its cache, and each of the dozens of operations fetches them again.
+_PIECE = 1 << 20
+
 
 class Augmentation(Settings):
     """How strongly, and how many of, the images are changed; the strong views below the flip are off by default."""
@@ -138,6 +141,16 @@ def apply(images: Float[Tensor, "batch 3 height width"], draws: Draws) -> Float[
     if len(images) != len(draws.flip):
         raise ValueError(f"{len(images)} images but draws for {len(draws.flip)}; take the rows of these images first")
     draws = draws.to(images.device)
+    rows = max(1, _PIECE // images[0].numel()) if images.device.type == "cpu" and len(images) else len(images)
+    if len(images) <= rows:
+        return _apply(images, draws)
+    augmented = torch.empty_like(images)
+    for part in (slice(start, start + rows) for start in range(0, len(images), rows)):
+        augmented[part] = _apply(images[part], draws.rows(part))
+    return augmented
+
+
+def _apply(images: Float[Tensor, "batch 3 height width"], draws: Draws) -> Float[Tensor, "batch 3 height width"]:
     is_moved = (draws.rotation != 0) | (draws.right != 0) | (draws.down != 0) | (draws.scale != 1)
     images = change(images, draws.brightness != 1, adjust_brightness, draws.brightness)
     images = change(images, draws.contrast != 1, adjust_contrast, draws.contrast)

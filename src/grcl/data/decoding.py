@@ -88,7 +88,7 @@ def decode(file: BufferedReader | BytesIO) -> Image.Image:
                 if image.width * image.height > MOST_PIXELS:
                     raise too_large
                 image.load()
-                return _turned(_as_rgb(image), _orientation(image))
+                return _turned(as_rgb(image), _orientation(image))
         except Undecodable:
             raise
         except Image.DecompressionBombError:
@@ -113,7 +113,7 @@ def fit(image: Image.Image, size: int) -> Pixels:
     return np.asarray(square).transpose(2, 0, 1)
 
 
-def _as_rgb(image: Image.Image) -> Image.Image:
+def as_rgb(image: Image.Image) -> Image.Image:
     """Any kind of pixels as RGB: 16 bits by their high byte, transparent ones on white."""
     if image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM")):
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))  # Pillow would clip at 255

@@ -22,6 +22,23 @@ class Samples:
     images: Float[Tensor, "rows 3 height width"]
     index: Int[Tensor, " batch"]
     labels: Int[Tensor, " batch"] | None = None
+    micro_batch: int | None = None
+    """The most images that a pass may take at once, all views counted; None where all fit."""
+
+    def parts(self) -> Iterator["Samples"]:
+        """Pieces that a pass can take, each with all views of its samples."""
+        views = self.images.unflatten(0, (-1, len(self.index)))
+        size = max(1, (self.micro_batch or len(self.images)) // len(views))
+        for piece in (slice(start, start + size) for start in range(0, len(self.index), size)):
+            labels = None if self.labels is None else self.labels[piece]
+            yield Samples(views[:, piece].flatten(0, 1), self.index[piece], labels)
+
+
+def in_parts(loss: Callable[[Samples], Tensor], samples: Samples) -> Tensor | Iterator[Tensor]:
+    """The loss of a batch, if it is a mean over the batch: whole, or as parts that add up to it."""
+    if samples.micro_batch is None or len(samples.images) <= samples.micro_batch:
+        return loss(samples)
+    return (len(part.index) / len(samples.index) * loss(part) for part in samples.parts())
 
 
 Batch = Mapping[str, Samples]
@@ -42,11 +59,19 @@ class Feed:
 class Feeder:
     """Batches by step number. Each feed goes through its images in a new order every pass; a short rest is left out."""
 
-    def __init__(self, feeds: Sequence[Feed], batch_size: int, path: tuple[int, int], device: torch.device) -> None:
+    def __init__(
+        self,
+        feeds: Sequence[Feed],
+        batch_size: int,
+        path: tuple[int, int],
+        device: torch.device,
+        micro_batch: int | None = None,
+    ) -> None:
         self.feeds = feeds
         self.batch_size = batch_size
         self.path = path
         self.device = device
+        self.micro_batch = micro_batch
         self._orders: dict[str, tuple[int, Tensor]] = {}
 
     @cached_property
@@ -81,11 +106,11 @@ class Feeder:
         return distributed.share_slice(self.sizes[feed.name])
 
     def _samples(self, feed: Feed, step: int, index: Int[Tensor, " batch"], read: Tensor) -> Samples:
-        pixels = read.to(self.device).float() / 255
+        pixels = read.to(self.device).float().div_(255)
         if feed.augmentation:
             pixels = torch.cat([self._view(feed, step, view, pixels) for view in range(feed.views)])
         labels = None if feed.labels is None else feed.labels[index].to(self.device)
-        return Samples(pixels, index.to(self.device), labels)
+        return Samples(pixels, index.to(self.device), labels, self.micro_batch)
 
     def _order(self, feed: Feed, step: int) -> Int[Tensor, " batch"]:
         size = self.sizes[feed.name]

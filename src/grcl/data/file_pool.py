@@ -49,6 +49,7 @@ def pool_of_files(
         sides and (_moved(sides[0], is_readable), _moved(sides[1], is_readable)),
         _unique(digests),
         note,
+        names,
     )
 
 

@@ -21,3 +21,5 @@ class Pool:
     """Places of the images whose bytes no other image has; None if this is not known."""
     note: str = ""
     """What a reader of a table must know, such as that the images are re-created."""
+    names: tuple[str, ...] = ()
+    """The files of the images below their folder; none where they are no files."""

@@ -1,16 +1,19 @@
 """How image files become pixels, as settings."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt
 
 from grcl.runtime.settings import Settings
+
+Side = Annotated[int, Field(gt=0, le=4096)]
+"""Pixels; a batch of larger images is more than a machine has, and nobody's wish."""
 
 
 class Reading(Settings):
     """How images are read; arrays that are small enough to be held in memory need only the size."""
 
-    size: PositiveInt | None = None
+    size: Side | None = None
     """Pixels on each side; the network's own size if none is given."""
     cache: bool = False
     """Whether the resized images are packed into one file, once, so that later epochs decode nothing."""

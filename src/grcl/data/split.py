@@ -80,22 +80,25 @@ def read_chosen(path: Path, name: str, pool: Pool) -> Chosen:
     """The split of an earlier run, if it was drawn from the same pool."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))[name]
-        chosen = Chosen(torch.tensor(record["train"]).long(), torch.tensor(record["test"]).long())
+        chosen = Chosen(_places(record["train"]), _places(record["test"]))
         drawn_from = record["pool"]
     except OSError as error:
         raise Refusal(f"split.file {path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RuntimeError):
+    except (ValueError, KeyError, TypeError, RuntimeError, OverflowError):
         raise Refusal(f"split.file {path} holds no split of {name}; give the splits.json of a run") from None
     if drawn_from != pool.fingerprint:
         raise Refusal(f"split.file {path} was drawn from other images of {name} (fingerprint {drawn_from})")
     both = torch.cat(chosen)
-    if (
-        both.dim() != 1
-        or len(both.unique()) < len(both)
-        or not 0 <= int(both.min()) <= int(both.max()) < len(pool.labels)
-    ):
+    if len(both.unique()) < len(both) or not ((both >= 0) & (both < len(pool.labels))).all():
         raise Refusal(f"split.file {path} names an image of {name} twice or one that is not there")
     return chosen
+
+
+def _places(listed: Any) -> Int[Tensor, " n"]:
+    """A list of whole numbers; 3.5 or true is no place."""
+    if not isinstance(listed, list) or any(type(place) is not int for place in listed):
+        raise TypeError
+    return torch.tensor(listed, dtype=torch.long)
 
 
 def describe_splits(domains: tuple[Domain, ...]) -> dict[str, Any]:

@@ -14,21 +14,46 @@ def parameters_of(*optimizers: Optimizer) -> list[Tensor]:
     return [parameter for optimizer in optimizers for group in optimizer.param_groups for parameter in group["params"]]
 
 
+def pieces_of(vector: Float[Tensor, " p"], parameters: Sequence[Tensor]) -> list[Tensor]:
+    """The parts of a vector, each in the shape of its parameter and in the parameter's order in memory."""
+    parts = vector.split([parameter.numel() for parameter in parameters])
+    return [_arranged(part, parameter) for part, parameter in zip(parts, parameters, strict=True)]
+
+
+def _arranged(part: Float[Tensor, " n"], parameter: Tensor) -> Tensor:
+    """Whatever is copied between two tensors of one order is copied at the speed of memory."""
+    if parameter.is_contiguous() or not parameter.is_contiguous(memory_format=torch.channels_last):
+        return part.view_as(parameter)
+    count, channels, height, width = parameter.shape
+    return part.view(count, height, width, channels).permute(0, 3, 1, 2)
+
+
 def flatten(tensors: Sequence[Tensor]) -> Float[Tensor, " p"]:
     """The entries of all tensors in one new vector."""
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+    vector = tensors[0].new_empty(sum(tensor.numel() for tensor in tensors))
+    for piece, tensor in zip(pieces_of(vector, tensors), tensors, strict=True):
+        piece.copy_(tensor.detach())
+    return vector
 
 
-def gradient_of(loss: Tensor, parameters: Sequence[Tensor], out: Float[Tensor, " p"]) -> list[bool]:
-    """Write the gradient of `loss` into `out`; tells which parameters the loss reaches. The graph is freed."""
-    pieces = torch.autograd.grad(loss, parameters, allow_unused=True)
-    filled = [torch.zeros_like(p) if g is None else g for g, p in zip(pieces, parameters, strict=True)]
-    torch.cat([piece.reshape(-1) for piece in filled], out=out)
-    return [piece is not None for piece in pieces]
+def gradient_of(
+    loss: Tensor, parameters: Sequence[Tensor], out: Float[Tensor, " p"], is_added: bool = False
+) -> list[bool]:
+    """Write the gradient of `loss` into `out`, or add it to what is there; tells which parameters the loss reaches.
+
+    The graph is freed.
+    """
+    gradients: Sequence[Tensor | None] = torch.autograd.grad(loss, parameters, allow_unused=True)
+    for piece, gradient in zip(pieces_of(out, parameters), gradients, strict=True):
+        if gradient is not None:
+            piece.add_(gradient) if is_added else piece.copy_(gradient)
+        elif not is_added:
+            piece.zero_()
+    return [gradient is not None for gradient in gradients]
 
 
 def assign(parameters: Sequence[Tensor], gradient: Float[Tensor, " p"], reached: Sequence[bool] | None = None) -> None:
     """Set `.grad` to the parts of `gradient`; a parameter that no loss reached gets none, so it does not decay."""
-    pieces = gradient.split([parameter.numel() for parameter in parameters])
+    pieces = pieces_of(gradient, parameters)
     for parameter, piece, is_reached in zip(parameters, pieces, reached or [True] * len(pieces), strict=True):
-        parameter.grad = piece.view_as(parameter) if is_reached else None
+        parameter.grad = piece if is_reached else None

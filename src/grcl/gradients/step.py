@@ -1,17 +1,22 @@
 """One verb for an update: `descend`; and the same within constraints (Eq. 8). Processes average their gradients."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grcl.gradients.cone import inner_products, solve_dual
-from grcl.gradients.flat import assign, flatten, gradient_of, parameters_of
+from grcl.gradients.cone import dual_problem, inner_products, solve_dual
+from grcl.gradients.flat import assign, flatten, gradient_of, parameters_of, pieces_of
 from grcl.runtime import distributed
 from grcl.shapes import Bool, Float
 
-Loss = Callable[[], Tensor]
+# A loss may come in parts that add up to it, so that a batch larger than the memory of a GPU is taken piece by piece.
+Loss = Callable[[], Tensor | Iterable[Tensor]]
+
+# The buffer of an optimiser's last step: new pages every time would cost more than what is written into them.
+_ROWS: WeakKeyDictionary[Optimizer, Tensor] = WeakKeyDictionary()
 
 
 def descend(loss: Tensor, *optimizers: Optimizer) -> None:
@@ -37,36 +42,64 @@ def descend_within(
         raise ValueError(f"no loss is named {', '.join(sorted(unknown))}; there are: {', '.join(losses)}")
     names = [name for name in losses if name not in constraints] + list(constraints)
     parameters = parameters_of(optimizer)
-    rows = parameters[0].new_empty(len(names), sum(parameter.numel() for parameter in parameters))
+    rows = _rows(optimizer, len(names), parameters)
     values, reached = [], [False] * len(parameters)
     for name, row in zip(names, rows, strict=True):
-        loss = losses[name]()
-        reached = [a or b for a, b in zip(reached, gradient_of(loss, parameters, out=row), strict=True)]
-        values.append(loss.detach())
+        value, reached_by_it = _differentiate(losses[name](), parameters, row)
+        reached = [a or b for a, b in zip(reached, reached_by_it, strict=True)]
+        values.append(value)
     distributed.average(rows)
 
     weights = rows.new_tensor([objective.get(name, 0.0) for name in names])
     gradient, limits = weights @ rows, rows[len(names) - len(constraints) :]
-    gram, slopes = inner_products(limits, limits), inner_products(limits, gradient[None])[:, 0]
-    multipliers = solve_dual(gram, slopes, gradient.dtype)
-    before = flatten(parameters)
-    assign(parameters, torch.addmv(gradient, limits.T, multipliers.to(gradient)), reached)
-    optimizer.step()
-
     log = {f"loss/{name}": value for name, value in zip(names, values, strict=True)}
     if not constraints:
+        assign(parameters, gradient, reached)
+        optimizer.step()
         return log
-    opposed = _opposed(limits, before, flatten(parameters))
-    return log | _diagnosis(constraints, gradient.norm(), opposed, (gram, slopes, multipliers))
+
+    length, (gram, slopes) = gradient.norm(), dual_problem(limits, gradient)
+    multipliers = solve_dual(gram, slopes, gradient.dtype)
+    assign(parameters, gradient.addmv_(limits.T, multipliers.to(gradient)), reached)
+    before = flatten(parameters)
+    optimizer.step()
+    opposed = _opposed(limits, gram.diagonal().sqrt(), before, parameters)
+    return log | _diagnosis(constraints, length, opposed, (gram, slopes, multipliers))
 
 
-def _opposed(limits: Float[Tensor, "m p"], before: Tensor, after: Tensor) -> Bool[Tensor, " m"]:
+def _differentiate(
+    loss: Tensor | Iterable[Tensor], parameters: Sequence[Tensor], row: Float[Tensor, " p"]
+) -> tuple[Float[Tensor, ""], list[bool]]:
+    """The value of a loss, its gradient in `row`, and which parameters it reaches; of its parts one graph is alive."""
+    parts = iter([loss] if isinstance(loss, Tensor) else loss)
+    part = next(parts)
+    value, reached = part.detach(), gradient_of(part, parameters, out=row)
+    for part in parts:
+        reached_by_it = gradient_of(part, parameters, out=row, is_added=True)
+        value, reached = value + part.detach(), [a or b for a, b in zip(reached, reached_by_it, strict=True)]
+    return value, reached
+
+
+def _rows(optimizer: Optimizer, count: int, parameters: Sequence[Tensor]) -> Float[Tensor, "count p"]:
+    """Room for so many gradients, kept as long as the optimiser."""
+    size = sum(parameter.numel() for parameter in parameters)
+    rows = _ROWS.get(optimizer)
+    if rows is None or rows.shape != (count, size) or rows.device != parameters[0].device:
+        rows = _ROWS[optimizer] = parameters[0].new_empty(count, size)
+    return rows
+
+
+def _opposed(
+    limits: Float[Tensor, "m p"], lengths: Float[Tensor, " m"], before: Float[Tensor, " p"], after: Sequence[Tensor]
+) -> Bool[Tensor, " m"]:
     """Whether the step as applied raises a constraint's loss, by more than the rounding of the parameters explains.
 
     It differs from the projected gradient by momentum and weight decay, which can break a constraint.
     """
-    applied = before - after
-    rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + before.norm()) * limits.norm(dim=1)
+    size, applied = before.norm(), before  # which becomes before − after, in its place
+    for piece, parameter in zip(pieces_of(applied, after), after, strict=True):
+        piece.sub_(parameter.detach())
+    rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + size) * lengths
     return inner_products(limits, applied[None])[:, 0] < -rounding
 
 

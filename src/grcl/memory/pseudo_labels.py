@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from grcl.data.images import Images
-from grcl.evaluate import batches_of
+from grcl.evaluate import batches_of, of_all
 from grcl.shapes import Float, Int
 
 _ROUNDS = 100
@@ -45,7 +45,7 @@ class Model(Protocol):
 def look_at(model: Model, images: Images) -> View:
     """Features and scores of all images, from one pass."""
     features, scores = zip(*(model.see(batch) for batch in batches_of(images, model.device)), strict=True)
-    return View(F.normalize(torch.cat(features), dim=1), torch.cat(scores))
+    return View(F.normalize(of_all(images, features), dim=1), of_all(images, scores))
 
 
 def class_means(features: Float[Tensor, "n features"], labels: Int[Tensor, " n"], start: Tensor) -> Tensor:

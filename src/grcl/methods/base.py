@@ -41,7 +41,7 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
-        """One update, in as many phases as it likes; returns detached scalars to log."""
+        """One update, in as many phases as it likes; returns detached scalars to log, and signs of `grcl.alarms`."""
 
     def see(self, images: Float[Tensor, "batch 3 height width"]) -> tuple[Tensor, Tensor]:
         """The features that the method classifies by, and its class scores."""

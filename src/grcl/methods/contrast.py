@@ -1,12 +1,15 @@
 """The contrastive part that several methods share: projector g, feature bank B_t and InfoNCE over them (Sec. 3.1)."""
 
+import math
+from collections.abc import Iterator
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from grcl.data.feeds import Feed, Samples
+from grcl.data.feeds import Feed, Samples, in_parts
 from grcl.data.stream import Stage
 from grcl.evaluate import map_images
 from grcl.losses import info_nce
@@ -85,20 +88,35 @@ class ContrastOfBatch:
         self.samples = samples
         self.network = network
         self.fresh: Tensor | None = None
+        self.places: Tensor | None = None
 
     def loss(self) -> Float[Tensor, ""]:
         """Build the graph: embed the views, draw negatives, compare."""
-        index, settings = self.samples.index, self.contrast.settings
-        embedded = self.contrast.embed(self.network, self.samples.images)
+        return self._loss_of(self.samples)
+
+    def loss_in_parts(self) -> Tensor | Iterator[Tensor]:
+        """The same, micro-batch by micro-batch; they share the negatives."""
+        return in_parts(self._loss_of, self.samples)
+
+    def _loss_of(self, samples: Samples) -> Float[Tensor, ""]:
+        index, settings, bank = samples.index, self.contrast.settings, self.contrast.bank
+        embedded = self.contrast.embed(self.network, samples.images)
         fresh, second = embedded[: len(index)], embedded[len(index) :]
-        self.fresh = fresh.detach()
-        stored = self.contrast.bank.keys[index]
+        seen = [] if self.fresh is None else [self.fresh]
+        self.fresh = torch.cat([*seen, fresh.detach()])
+        stored = bank.keys[index]
         query, positive = {"view": (fresh, stored), "literal": (stored, fresh), "two_views": (fresh, second)}[
             settings.query
         ]
-        places = self.contrast.bank.draw(settings.negatives)
-        own = places[None, :] == index[:, None]
-        return info_nce(query, positive, self.contrast.bank.keys[places], own, settings.temperature)
+        self.places = bank.draw(settings.negatives) if self.places is None else self.places
+        own = self.places[None, :] == index[:, None]
+        return info_nce(query, positive, bank.keys[self.places], own, settings.temperature)
+
+    def signs(self, loss: Float[Tensor, ""]) -> dict[str, Tensor]:
+        """Whether all keys of the batch are alike (1), and its loss as a share of that of keys which tell nothing."""
+        assert self.fresh is not None
+        assert self.places is not None
+        return {"alarm/likeness": self.fresh.mean(dim=0).norm(), "alarm/chance": loss / math.log(len(self.places) + 1)}
 
     def update_keys(self) -> None:
         """UpdateKey of Algorithm 1, with the embeddings that the loss was computed from."""

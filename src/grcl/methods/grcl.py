@@ -66,4 +66,4 @@ class Grcl(Method):
             optimizer=self.optimizers["network"],
         )
         contrast.update_keys()
-        return log
+        return log | contrast.signs(log["loss/contrast"])

@@ -1,19 +1,21 @@
 """GRCL+: the frame of GRCL with another objective on the new domain. It learns from the target's own labels, and the
 step is projected so that neither the source nor the remembered domains lose (Eq. 8)."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from grcl.data.feeds import Batch, Feed
+from grcl.data.feeds import Batch, Feed, Samples
 from grcl.data.stream import Stage
 from grcl.gradients import descend_within
 from grcl.methods.base import Method, classification_loss
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
-from grcl.methods.optimizers import Sgd
+from grcl.methods.optimizers import Sgd, Share
 from grcl.methods.self_training import SelfTraining, SelfTrainingSettings
+from grcl.methods.style import half_in_style_of
 from grcl.networks.classifier import Classifier
 from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
@@ -37,6 +39,10 @@ class GrclPlus(Method):
         """Whether the step may not raise the source's loss (Eq. 3)."""
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
+        style: bool = True
+        """Whether every other labelled image is shown in the style of a target image."""
+        style_band: Share = 0.1
+        """Up to which frequency an image takes over the amplitudes of the other, as a share of its size."""
         self_training: SelfTrainingSettings = SelfTrainingSettings()
         optimizer: Sgd = Sgd()
 
@@ -55,7 +61,11 @@ class GrclPlus(Method):
 
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         self.self_training.refresh(self.network, progress)
-        labelled = {name: partial(classification_loss, self.network, batch[name]) for name in batch if name != "target"}
+        labelled = {
+            name: partial(classification_loss, self.network, self._styled(samples, batch["target"]))
+            for name, samples in batch.items()
+            if name != "target"
+        }
         losses = {"target": partial(self.self_training.loss, self.network, batch["target"]), **labelled}
         objective = self._weights(list(labelled))
         log = descend_within(
@@ -64,7 +74,12 @@ class GrclPlus(Method):
             constraints=[name for name in labelled if self._is_constraint(name)],
             optimizer=self.optimizers["network"],
         )
-        return {"labelled share": self.self_training.share(), **log}
+        return {"labelled share": self.self_training.share(), **log, "alarm/classes": self.self_training.classes()}
+
+    def _styled(self, samples: Samples, target: Samples) -> Samples:
+        if not self.config.style:
+            return samples
+        return replace(samples, images=half_in_style_of(target.images, samples.images, self.config.style_band))
 
     def _weights(self, labelled: list[str]) -> dict[str, float]:
         episodes = [name for name in labelled if name != "source"]

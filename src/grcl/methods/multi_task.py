@@ -55,4 +55,4 @@ class MultiTask(Method):
             optimizer=self.optimizers["network"],
         )
         contrast.update_keys()
-        return log
+        return log | contrast.signs(log["loss/contrast"])

@@ -62,6 +62,10 @@ class SelfTraining(nn.Module):
         """How much of the target has a label."""
         return (self.labels != UNLABELLED).float().mean()
 
+    def classes(self) -> Int[Tensor, ""]:
+        """How many classes the labels name."""
+        return torch.bincount(self.labels - UNLABELLED)[1:].count_nonzero()
+
     def loss(self, network: Classifier, samples: Samples) -> Float[Tensor, ""]:
         """Cross-entropy on those of the batch that have a label.
 

@@ -4,13 +4,14 @@ import hashlib
 import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from grcl.networks.classifier import Classifier
 from grcl.runtime.errors import Refusal
+from grcl.runtime.torch_files import load_torch
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +38,8 @@ def load_weights(network: Classifier, path: Path, name: str) -> None:
 def read_weights(path: Path) -> Tensors:
     """The tensors of a file by name."""
     try:
-        with path.open("rb") as file:
-            content = _content(file)
+        content = _content(path)
+        stored = path.stat().st_size
     except OSError as error:
         raise Refusal(f"the weights {path} cannot be read: {error.strerror or error}") from None
     except Exception:  # neither library names a common base of what it raises on a file that it will not load
@@ -47,6 +48,9 @@ def read_weights(path: Path) -> Tensors:
             "which could run code; save a state dict alone, with torch.save or safetensors"
         ) from None
     tensors = _unwrapped(content)
+    # A view may repeat what is stored without end.
+    if bad := [key for key, value in tensors.items() if value.nbytes > stored]:
+        raise Refusal(f"the weights {path} claim more numbers than the file holds ({_listed(bad)})")
     if bad := [key for key, value in tensors.items() if not value.isfinite().all()]:
         raise Refusal(f"the weights {path} hold numbers that are not finite ({_listed(bad)})")
     if not tensors:
@@ -63,13 +67,13 @@ def fingerprint(module: nn.Module) -> str:
     return digest.hexdigest()[:16]
 
 
-def _content(file: BinaryIO) -> Any:
+def _content(path: Path) -> Any:
     """What the file holds; it is the file that tells its form, since torch would go by the name of a path."""
-    from safetensors.torch import load
+    from safetensors.torch import load_file
 
-    is_safetensors = file.read(9)[8:] == b"{"  # after the length of its header in eight bytes
-    file.seek(0)
-    return load(file.read()) if is_safetensors else torch.load(file, map_location="cpu", weights_only=True)
+    with path.open("rb") as file:
+        is_safetensors = file.read(9)[8:] == b"{"  # after the length of its header in eight bytes
+        return load_file(path) if is_safetensors else load_torch(file)
 
 
 def _unwrapped(content: Any) -> Tensors:

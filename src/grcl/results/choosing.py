@@ -8,7 +8,7 @@ from statistics import fmean
 
 from grcl.results.run_files import RunFiles, as_object, number
 from grcl.results.tables import Table, percent
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 ALLOWED_RISE = 0.1
 """How much of a rise of the source's loss, in nats, a candidate may have before all others are preferred to it."""

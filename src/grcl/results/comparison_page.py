@@ -14,7 +14,7 @@ from grcl.results.page import render_page, replace_text
 from grcl.results.run_tables import flattened
 from grcl.results.spreadsheet import as_csv
 from grcl.results.tables import Measure, as_markdown, escaped_markdown
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 NOTE = (
     "Mean ± sample standard deviation over seeds; the best in bold. Time is that of the training of all target stages,"

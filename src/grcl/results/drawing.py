@@ -13,7 +13,7 @@ from typing import Any, ParamSpec
 import matplotlib.style
 from matplotlib.figure import Figure
 
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 INK, GREY, PALE = "#222222", "#6b6b6b", "#d9d9d9"
 # Okabe and Ito's colours, which stay apart for colour-blind readers; their yellow is too faint on white

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.drawing import COLOURS, GREY, INK, MARKERS, PALE, WIDTH, as_svg, save, short, styled
 from grcl.results.run_files import Curve, Sides
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 __all__ = [
     "accuracy_over_stages",

@@ -1,7 +1,7 @@
 """Tables in LaTeX with booktabs; names cannot break out of their cells."""
 
 from grcl.results.tables import Table
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -1,6 +1,5 @@
 """Self-contained HTML pages: templates with everything escaped, figures inline, written in one go."""
 
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +8,8 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from grcl.results.drawing import as_svg
-from grcl.results.visible import visible
+from grcl.runtime.files import write_atomically, writing
+from grcl.runtime.visible import visible
 
 
 class Plate(NamedTuple):
@@ -45,9 +45,5 @@ def _shown(value: Any) -> Any:
 
 def replace_text(path: Path, text: str) -> None:
     """Write in one go: a reader sees the old page or the new one, never half of it."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with writing(path.parent):
+        write_atomically(path, text.encode())

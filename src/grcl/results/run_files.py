@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from grcl.results.accuracy_matrix import AccuracyMatrix
-from grcl.results.visible import visible
 from grcl.runtime.errors import Refusal
+from grcl.runtime.visible import visible
 
 Record = dict[str, Any]
 Curve = dict[int, list[tuple[float, float]]]  # stage -> (progress in 0..1, value)

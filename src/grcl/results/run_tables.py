@@ -41,6 +41,11 @@ def monitors_table(run: RunFiles) -> Table:
     return Table(("stage", *names), tuple(rows))
 
 
+def warnings(run: RunFiles) -> list[str]:
+    """What went wrong while the run went on, each once."""
+    return [str(record.get("text")) for record in run.latest("warning", "text")]
+
+
 def data_table(run: RunFiles) -> Table:
     """The domains as they were read."""
     domains = {name: as_object(facts) for name, facts in as_object(run.environment.get("data")).items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 from grcl.results.comparison import Comparison, Group, Row
 from grcl.results.comparison_tables import ACC, BWT, FURTHER
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 NAMES = ("benchmark", "domains", "method", "variant")
 COSTS = ("steps", "images", "seconds")
@@ -33,7 +33,7 @@ def _columns() -> list[str]:
 
 def _cells(group: Group, row: Row) -> Iterator[tuple[str, Any]]:
     names = (group.benchmark, " ".join(row.matrix.domains), row.method, row.variant)
-    yield from zip(NAMES, map(_inert, names), strict=True)
+    yield from zip(NAMES, map(inert, names), strict=True)
     yield "seeds", len(row.runs)
     for score in (ACC, BWT, *FURTHER):
         if value := score.over_seeds(row):
@@ -55,7 +55,7 @@ def _percent(share: float) -> float:
     return round(100 * share, 6) + 0.0
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
     """Spreadsheets compute what begins like a formula; an apostrophe in front tells them that it is text."""
     shown = visible(text)
-    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+    return f"'{shown}" if shown.startswith(tuple("=+-@＝＋－＠")) else shown

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grcl.results.accuracy_matrix import AccuracyMatrix
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 if TYPE_CHECKING:
     import rich.table

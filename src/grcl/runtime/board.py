@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from grcl.runtime.visible import visible
+
 
 class State(NamedTuple):
     """How far a comparison is: how many runs are done and how many failed, and which are being worked on."""
@@ -60,11 +62,11 @@ class LiveBoard(Board):
         self._clock = Clock()
 
     def show(self, state: State) -> None:
-        facts = escape("; ".join(_facts(state, self._clock.left(state))))
+        facts = escape(visible("; ".join(_facts(state, self._clock.left(state)))))
         self._bar.update(self._task, total=state.total, completed=state.done, facts=facts)
 
     def say(self, text: str) -> None:
-        self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         self._bar.stop()
@@ -84,7 +86,7 @@ class PlainBoard(Board):
         self.say("; ".join([f"{state.done} of {state.total} runs done", *_facts(state, self._clock.left(state))]))
 
     def say(self, text: str) -> None:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(visible(text) + "\n")
 
 
 class Clock:

@@ -1,19 +1,23 @@
-"""Checkpoints: written aside and renamed, with a checksum, and loaded without running code."""
+"""Checkpoints: written aside, proven and renamed, with a checksum, and loaded without running code."""
 
 import hashlib
-import io
 import logging
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from grcl.runtime.files import write_atomically
+from grcl.runtime import distributed
+from grcl.runtime.errors import Failure
+from grcl.runtime.files import sweep, write_atomically, writing
+from grcl.runtime.torch_files import load_torch
 
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"grcl checkpoint 1\n"
-_KEPT = 2  # the previous one stays until the next is written
+_CHUNK = 1 << 20
+_KEPT = 2  # the previous one stays until the next is written and read back
 
 
 class DamagedCheckpoint(Exception):
@@ -22,7 +26,7 @@ class DamagedCheckpoint(Exception):
 
 def encode(state: dict[str, Any]) -> bytes:
     """Tensors and plain values as bytes that carry their own checksum."""
-    buffer = io.BytesIO()
+    buffer = BytesIO()
     torch.save(state, buffer)
     payload = buffer.getvalue()
     return _MAGIC + hashlib.sha256(payload).digest() + payload
@@ -30,15 +34,7 @@ def encode(state: dict[str, Any]) -> bytes:
 
 def decode(content: bytes) -> dict[str, Any]:
     """The reverse of `encode`; anything else is refused before it is interpreted."""
-    header = len(_MAGIC) + 32
-    digest, payload = content[len(_MAGIC) : header], content[header:]
-    if not content.startswith(_MAGIC) or hashlib.sha256(payload).digest() != digest:
-        raise DamagedCheckpoint
-    try:
-        state: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True, map_location="cpu")
-    except Exception as error:  # torch names no common base of what it raises on a payload that it will not load
-        raise DamagedCheckpoint from error
-    return state
+    return _read(BytesIO(content))
 
 
 class Checkpoints:
@@ -46,27 +42,63 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._damaged: set[int] = set()
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write one more and drop all but the last two."""
-        self.folder.mkdir(exist_ok=True)
-        numbers = self._numbers()
-        number = numbers[-1] + 1 if numbers else 1
-        write_atomically(self._path(number), encode(state))
-        for old in [*numbers, number][:-_KEPT]:
-            self._path(old).unlink(missing_ok=True)
+        """Write one more; once it is proven, drop all but the last two."""
+        with writing(self.folder):
+            self.folder.mkdir(exist_ok=True)
+            numbers = self._numbers()
+            number = numbers[-1] + 1 if numbers else 1
+            write_atomically(self._path(number), encode(state))
+            whole = [old for old in numbers if old not in self._damaged]
+            for old in set(numbers) - set(whole[1 - _KEPT :]):
+                self._path(old).unlink(missing_ok=True)
 
     def newest(self) -> dict[str, Any] | None:
-        """The newest good state; a damaged one is passed over with a warning."""
-        for number in reversed(self._numbers()):
+        """The newest good state; a damaged one is passed over with a warning, and so is the lack of any other."""
+        if distributed.is_main():
+            sweep(self.folder)
+        numbers = self._numbers()
+        for number in reversed(numbers):
             try:
-                return decode(self._path(number).read_bytes())
-            except DamagedCheckpoint:
-                logger.warning("checkpoint %s is damaged; going back to the one before", self._path(number))
+                with self._path(number).open("rb") as file:
+                    return _read(file)
+            except (DamagedCheckpoint, OSError):
+                self._damaged.add(number)
+                rest = "the work begins anew, for there is no other" if number == numbers[0] else "going back by one"
+                logger.warning("checkpoint %s is damaged; %s", self._path(number), rest)
         return None
+
+    def final(self) -> dict[str, Any]:
+        """The newest good state of work that is done and cannot begin anew by itself."""
+        state = self.newest()
+        if state is None:
+            raise Failure(
+                f"no checkpoint in {self.folder} can be read, though the work is done; put a good copy there, "
+                f"or remove {self.folder.parent} and give the same command again"
+            )
+        return state
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.ckpt"
 
     def _numbers(self) -> list[int]:
         return sorted(int(path.stem) for path in self.folder.glob("*.ckpt") if path.stem.isdigit())
+
+
+def _read(file: BufferedReader | BytesIO) -> dict[str, Any]:
+    """A checkpoint whose opening and checksum are right; what is not one takes no memory."""
+    if file.read(len(_MAGIC)) != _MAGIC:
+        raise DamagedCheckpoint
+    expected, digest = file.read(32), hashlib.sha256()
+    while part := file.read(_CHUNK):
+        digest.update(part)
+    if digest.digest() != expected:
+        raise DamagedCheckpoint
+    file.seek(len(_MAGIC) + len(expected))
+    try:
+        state: dict[str, Any] = load_torch(BytesIO(file.read()))
+    except Exception as error:  # torch names no common base of what it raises on a payload that it will not load
+        raise DamagedCheckpoint from error
+    return state

@@ -1,10 +1,26 @@
 """The few words of torch.distributed that the package needs; all of them work without a process group."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+from grcl.runtime.errors import Failure
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """Within this, a process that is gone ends the work of the others with a sentence."""
+    try:
+        yield
+    except RuntimeError as error:  # gloo's; nccl's is a kind of it
+        raise Failure(
+            f"process {rank()} cannot reach another process of this run, which has ended or lost its network; "
+            "the same command goes on from the last checkpoint, and torchrun --max-restarts gives it by itself"
+        ) from error
 
 
 def start(device: str) -> None:
@@ -42,13 +58,15 @@ def local_rank() -> int:
 def wait_for_all() -> None:
     """Return when every process has come here."""
     if world_size() > 1:
-        dist.barrier()
+        with _together():
+            dist.barrier()
 
 
 def average(tensor: Tensor) -> None:
     """Replace `tensor` by its mean over the processes."""
     if world_size() > 1:
-        dist.all_reduce(tensor)
+        with _together():
+            dist.all_reduce(tensor)
         tensor /= world_size()
 
 
@@ -67,7 +85,8 @@ def agree(decision: bool) -> bool:
     if world_size() == 1:
         return decision
     box = [decision]
-    dist.broadcast_object_list(box, src=0)
+    with _together():
+        dist.broadcast_object_list(box, src=0)
     return box[0]
 
 
@@ -75,9 +94,33 @@ def gather_rows(tensor: Tensor) -> Tensor:
     """The rows of every process, in the order of ranks; each process gives equally many."""
     if world_size() == 1:
         return tensor
+    tensor = tensor.contiguous()
     parts = [torch.empty_like(tensor) for _ in range(world_size())]
-    dist.all_gather(parts, tensor.contiguous())
+    with _together():
+        dist.all_gather(parts, tensor)
     return torch.cat(parts)
+
+
+def own_places(count: int, piece: int) -> range:
+    """This process's run of `count` places; runs begin at whole pieces, and one who gets none takes the first place."""
+    share = _share(count, piece)
+    places = range(min(rank() * share, count), min((rank() + 1) * share, count))
+    return places or range(min(1, count))
+
+
+def gather_places(rows: Tensor, count: int, piece: int) -> Tensor:
+    """The rows of all places, on every process, out of those that each has made for its `own_places`."""
+    if world_size() == 1:
+        return rows
+    padded = rows.new_zeros((_share(count, piece), *rows.shape[1:]))
+    padded[: len(rows)] = rows
+    return gather_rows(padded)[:count]
+
+
+def _share(count: int, piece: int) -> int:
+    """Places per process, in whole pieces, so that all processes together cut as one alone."""
+    pieces = -(-count // piece)
+    return piece * -(-pieces // world_size())
 
 
 def share_slice(count: int) -> slice:

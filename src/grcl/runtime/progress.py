@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from grcl.runtime.visible import visible
+
 _SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -52,7 +54,7 @@ class Live(Display):
 
     def stage(self, title: str, steps: int, start: int, steps_per_epoch: int) -> None:
         self._per_epoch = max(1, steps_per_epoch)
-        self._task = self._bars.add_task(escape(title), total=steps, completed=start, facts="")
+        self._task = self._bars.add_task(escape(visible(title)), total=steps, completed=start, facts="")
 
     def step(self, done: int, values: Mapping[str, float], images_per_second: float) -> None:
         facts = _facts((done - 1) // self._per_epoch, values, images_per_second)
@@ -66,7 +68,7 @@ class Plain(Display):
     """A line every few seconds and at the end of each stage."""
 
     def stage(self, title: str, steps: int, start: int, steps_per_epoch: int) -> None:
-        self._title, self._steps, self._start = title, steps, start
+        self._title, self._steps, self._start = visible(title), steps, start
         self._per_epoch = max(1, steps_per_epoch)
         self._began = self._spoken = time.monotonic()
 

@@ -3,18 +3,22 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from grcl.runtime import distributed
 from grcl.runtime.checkpoint import Checkpoints
 from grcl.runtime.errors import Refusal
-from grcl.runtime.files import write_atomically
+from grcl.runtime.files import sweep, write_atomically, writing
+from grcl.runtime.turns import alone
+
+_LOCK = "lock"
 
 
 class RunDirectory:
-    """config.json, environment.json, log.jsonl, tensorboard/, accuracy.json, checkpoints/, report.html, done."""
+    """config.json, environment.json, log.jsonl, tensorboard/, accuracy.json, checkpoints/, report.html, done; and `lock` while at work."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,19 +29,37 @@ class RunDirectory:
         """Whether the run has finished."""
         return (self.path / "done").exists()
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Be the one command that works here, for two would share a log; of several processes the first holds it."""
+        refusal = f"another process is at work in {self.path}; wait for it, or choose another place with --out"
+        with ExitStack() as stack:
+            if distributed.is_main():
+                try:
+                    self.path.mkdir(parents=True, exist_ok=True)
+                    stack.enter_context(alone(self.path / _LOCK, refusal))
+                except OSError as error:
+                    raise self._unwritable(error) from None
+            yield
+
     def claim(self, config: dict[str, Any], without_effect: Collection[str] = ()) -> None:
         """Make this the directory of the run with this config; refuse if it holds another one."""
         if distributed.is_main():
             self._check(config, without_effect)
-            self.write_json("config.json", config)
+            try:
+                sweep(self.path)
+                write_atomically(self.path / "config.json", _as_json(config))
+            except OSError as error:
+                raise self._unwritable(error) from None
         distributed.wait_for_all()
 
     def _check(self, config: dict[str, Any], without_effect: Collection[str]) -> None:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            present = sorted(path.name for path in self.path.iterdir())
+            unfinished = set(self.path.glob(".config.json.*.tmp"))  # of a process that was killed when it began
+            present = sorted({path.name for path in self.path.iterdir() if path not in unfinished} - {_LOCK})
         except OSError as error:
-            raise Refusal(f"cannot write to {self.path}: {error.strerror}; choose another place with --out") from None
+            raise self._unwritable(error) from None
         if not present:
             return
         if "config.json" not in present:
@@ -49,33 +71,39 @@ class RunDirectory:
             raise Refusal(f"{self.path} holds a run with other settings ({listed}); choose another place with --out")
 
     def _read_config(self) -> dict[str, Any]:
-        try:
-            config = self.read_json("config.json")
-        except ValueError:
-            config = None
+        config = self.read_json("config.json")
         if not isinstance(config, dict):
             raise Refusal(f"config.json in {self.path} is damaged; choose another place with --out")
         return config
 
+    def _unwritable(self, error: OSError) -> Refusal:
+        return Refusal(f"cannot write to {self.path}: {error.strerror or error}; choose another place with --out")
+
     def read_json(self, name: str) -> Any:
         """One of the JSON files."""
-        return json.loads((self.path / name).read_text(encoding="utf-8"))
+        try:
+            return json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise Refusal(
+                f"{self.path / name} is missing or damaged; put a good copy there, or remove {self.path} to run again"
+            ) from None
 
     def write_json(self, name: str, content: Any) -> None:
         """Write one of the JSON files; the first process alone writes."""
         if distributed.is_main():
-            try:
-                write_atomically(self.path / name, (json.dumps(content, indent=2) + "\n").encode())
-            except OSError as error:
-                raise Refusal(
-                    f"cannot write to {self.path}: {error.strerror}; choose another place with --out"
-                ) from None
+            with writing(self.path):
+                write_atomically(self.path / name, _as_json(content))
 
     def finish(self) -> None:
         """Mark the run as finished."""
         if distributed.is_main():
-            write_atomically(self.path / "done", b"")
+            with writing(self.path):
+                write_atomically(self.path / "done", b"")
         distributed.wait_for_all()
+
+
+def _as_json(content: Any) -> bytes:
+    return (json.dumps(content, indent=2) + "\n").encode()
 
 
 def flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -16,6 +16,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from grcl.runtime.visible import visible
+
 _SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -62,7 +64,7 @@ class LiveTransfers(Transfers):
 
     def begin(self, name: str, done: int, total: int | None) -> None:
         if name not in self._tasks:
-            self._tasks[name] = self._bars.add_task(escape(name))
+            self._tasks[name] = self._bars.add_task(escape(visible(name)))
         self._task = self._tasks[name]
         self._bars.update(self._task, completed=done, total=total)
 
@@ -70,7 +72,7 @@ class LiveTransfers(Transfers):
         self._bars.update(self._task, completed=done)
 
     def say(self, text: str) -> None:
-        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._bars.console.print(visible(text), markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         self._bars.stop()
@@ -93,7 +95,7 @@ class PlainTransfers(Transfers):
             self.say(f"{self._name}: {megabytes(done)}{of}")
 
     def say(self, text: str) -> None:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(visible(text) + "\n")
 
 
 def megabytes(size: int) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from grcl.benchmarks.readers.part import Part, Pixels, make_part, reason_of
+from grcl.data.decoding import FORMATS
 
 LONGEST_SIDE = 2048  # of a digit; a larger claim is a mistake or a trap
 
@@ -31,7 +32,7 @@ def read_images(files: Sequence[tuple[Path, int]]) -> Part:
 
 def read_image(path: Path) -> Pixels:
     """One image in RGB."""
-    with Image.open(path) as image:
+    with Image.open(path, formats=FORMATS) as image:
         if max(image.size) > LONGEST_SIDE:
             raise ValueError(f"it claims {image.width} x {image.height} pixels, too many for a digit")
         return np.asarray(image.convert("RGB"))

@@ -15,6 +15,8 @@ Pixels = NDArray[np.uint8]
 LARGEST = 4 * 2**30  # bytes of an array; the largest that is published, SynNum, has 1.5 GB
 HALF_A_LEVEL = 0.5 / 255
 DEFLATE_FACTOR = 1032  # deflate shrinks nothing further than this
+PLAUSIBLE_FACTOR = 100  # and images nowhere near as far; what is harmless in memory need not be plausible
+HARMLESS = 256 << 20
 
 
 class Part(NamedTuple):
@@ -54,7 +56,8 @@ def check_pixels(images: NDArray[Any]) -> None:
 
 def check_claim(claimed: int, stored: int) -> None:
     """Refuse an array before memory is taken for it, if the stored bytes cannot hold what its header claims."""
-    if not 0 <= claimed <= min(LARGEST, DEFLATE_FACTOR * stored):
+    most = min(LARGEST, DEFLATE_FACTOR * stored, max(HARMLESS, PLAUSIBLE_FACTOR * stored))
+    if not 0 <= claimed <= most:
         raise ValueError(f"its header claims {claimed:,} bytes, more than the {stored:,} stored bytes can hold")
 
 

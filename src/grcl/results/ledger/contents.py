@@ -7,9 +7,9 @@ from typing import Literal
 from pydantic import ValidationError, model_validator
 
 from grcl.results.paper import PAPER
-from grcl.results.visible import visible
 from grcl.runtime.errors import Refusal
 from grcl.runtime.settings import Settings
+from grcl.runtime.visible import visible
 
 if sys.version_info >= (3, 11):
     import tomllib

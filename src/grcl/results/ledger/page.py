@@ -13,7 +13,7 @@ from grcl.results.ledger.sections import Entry, Section, sections, unlisted
 from grcl.results.ledger.shelf import KeptRow, Shelf
 from grcl.results.one_target import choices_table
 from grcl.results.tables import Table, as_markdown, escaped_markdown
-from grcl.results.visible import visible
+from grcl.runtime.visible import visible
 
 INTRODUCTION = """\
 # Results: the ledger

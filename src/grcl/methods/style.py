@@ -1,0 +1,37 @@
+"""Labelled images in the style of the target: colours and broad shading of one image, contours of the other."""
+
+import torch
+from torch import Tensor
+
+from grcl.shapes import Float
+
+
+def in_style_of(
+    others: Float[Tensor, "batch 3 height width"], images: Float[Tensor, "batch 3 height width"], band: float
+) -> Float[Tensor, "batch 3 height width"]:
+    """The images with the amplitudes of `others` at all frequencies up to `band` of the size, and their own phases
+    (Fourier domain adaptation, Yang and Soatto 2020): what an image shows is in its phases."""
+    spectrum = torch.fft.rfft2(images)
+    borrowed = torch.fft.rfft2(others).abs()
+    amplitude = torch.where(_is_low(images, band), borrowed, spectrum.abs())
+    styled: Tensor = torch.fft.irfft2(torch.polar(amplitude, spectrum.angle()), s=images.shape[-2:])
+    return styled.clamp(0, 1)
+
+
+def half_in_style_of(
+    target: Float[Tensor, "target 3 height width"], images: Float[Tensor, "batch 3 height width"], band: float
+) -> Float[Tensor, "batch 3 height width"]:
+    """Every other image in the style of a target image. Batches are in random order, so no draw is needed."""
+    partners = target[torch.arange(0, len(images), 2, device=images.device) % len(target)]
+    styled = images.clone()
+    styled[::2] = in_style_of(partners, images[::2], band)
+    return styled
+
+
+def _is_low(images: Tensor, band: float) -> Tensor:
+    """Which frequencies of the half spectrum lie in the band, the mean colour always."""
+    height, width = images.shape[-2:]
+    rows = torch.fft.fftfreq(height, device=images.device).abs()
+    columns = torch.fft.rfftfreq(width, device=images.device)
+    is_low: Tensor = (rows[:, None] <= band) & (columns[None] <= band)
+    return is_low

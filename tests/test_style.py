@@ -1,0 +1,43 @@
+"""The laws of the target's style: phases stay, low amplitudes are the other's, nothing else changes."""
+
+import torch
+
+from grcl.methods.style import half_in_style_of, in_style_of
+
+
+def soft_images(count: int, seed: int) -> torch.Tensor:
+    """Random images far enough from black and white that nothing is cut off."""
+    return 0.45 + 0.1 * torch.rand(count, 3, 16, 16, generator=torch.Generator().manual_seed(seed))
+
+
+def test_low_amplitudes_are_the_others_and_the_rest_is_ones_own() -> None:
+    images, others = soft_images(4, 0), soft_images(4, 1)
+    styled = torch.fft.fft2(in_style_of(others, images, 0.2))
+    own, borrowed = torch.fft.fft2(images), torch.fft.fft2(others)
+    frequencies = torch.fft.fftfreq(16).abs()
+    is_low = (frequencies[:, None] <= 0.2) & (frequencies[None] <= 0.2)
+    assert torch.allclose(styled.abs()[..., is_low], borrowed.abs()[..., is_low], atol=1e-4)
+    assert torch.allclose(styled[..., ~is_low], own[..., ~is_low], atol=1e-4)
+    turned = styled / own
+    assert torch.allclose(turned.imag / turned.abs(), torch.zeros(()), atol=1e-3), "phases stay"
+
+
+def test_mean_colours_are_exchanged_even_by_the_narrowest_band() -> None:
+    images, others = soft_images(4, 0), soft_images(4, 1)
+    styled = in_style_of(others, images, 0.0)
+    assert torch.allclose(styled.mean(dim=(2, 3)), others.mean(dim=(2, 3)), atol=1e-6)
+    assert torch.allclose(styled - others.mean(dim=(2, 3), keepdim=True), images - images.mean((2, 3), True), atol=1e-6)
+
+
+def test_an_image_in_its_own_style_is_itself() -> None:
+    images = soft_images(3, 0)
+    assert torch.allclose(in_style_of(images, images, 0.3), images, atol=1e-6)
+
+
+def test_every_other_image_stays_as_it_is() -> None:
+    images, target = soft_images(7, 0), soft_images(3, 1)
+    styled = half_in_style_of(target, images, 0.1)
+    assert torch.equal(styled[1::2], images[1::2])
+    assert all(not torch.equal(a, b) for a, b in zip(styled[::2], images[::2], strict=True))
+    partners = target[[0, 2, 1, 0]]
+    assert torch.equal(styled[::2], in_style_of(partners, images[::2], 0.1))

@@ -1,0 +1,118 @@
+"""What is killed: a command that can be given again and again until it is done, and what it must leave behind."""
+
+import hashlib
+import json
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grcl.cli import main
+from grcl.runtime.checkpoint import Checkpoints
+
+PRESET = Path(__file__).parents[1] / "tests" / "tiny.toml"
+QUICK = {"training.epochs": 1, "stage0.epochs": 2, "training.checkpoint_seconds": 0}
+# What makes a method's checkpoint small or its first step late is turned down.
+SMALL = {
+    "grcl": {"grcl.contrast.hidden": 64},
+    "multi_task": {"multi_task.contrast.hidden": 64},
+    "mcd": {"mcd.warm_up_steps": 5},
+    "dada": {"dada.warm_up_steps": 5},
+}
+
+
+class Victim(ABC):
+    """A command, and the traces by which its folder tells how far it has come."""
+
+    name: str
+
+    @abstractmethod
+    def command(self, folder: Path) -> list[str]:
+        """The words of the command that works in this folder."""
+
+    @abstractmethod
+    def outcome(self, folder: Path) -> dict[str, str]:
+        """All that the finished command left behind and that may not depend on a kill, in digests."""
+
+    @abstractmethod
+    def is_nearly_done(self, folder: Path) -> bool:
+        """Whether only the last thing is left to be made."""
+
+    @abstractmethod
+    def phase(self, folder: Path) -> str:
+        """What a command that was killed was at, by what is in its folder."""
+
+    def work(self, folder: Path) -> int:
+        """Give the command; returns its exit code."""
+        os.environ["GRCL_CACHE"] = str(folder.parent / "cache")
+        return main(self.command(folder))
+
+
+class Run(Victim):
+    """`grcl run` with one method, on three small domains, from stage 0 to the report."""
+
+    def __init__(self, method: str) -> None:
+        self.name = method
+        self.settings = {**QUICK, **SMALL.get(method, {})}
+
+    def command(self, folder: Path) -> list[str]:
+        flags = [word for key, value in self.settings.items() for word in (f"--{key}", str(value))]
+        return ["run", "tiny", "--preset", str(PRESET), "--method", self.name, "--out", str(folder), *flags]
+
+    def outcome(self, folder: Path) -> dict[str, str]:
+        (source,) = folder.glob("stage0/*/checkpoints")
+        lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
+        steps = [(line["stage"], line["step"], line["values"]) for line in lines if line["kind"] == "step"]
+        present = [name for name in ("done", "report.html") if (folder / name).exists()]
+        return {
+            "R": (folder / "accuracy.json").read_text(),
+            "weights and memory": digest(final_state(folder / "checkpoints")),
+            "source model": digest(final_state(source)),
+            "log": repr(steps),
+            "files": f"{present}, left aside: {len(list(folder.rglob('.*.tmp')))}",
+        }
+
+    def is_nearly_done(self, folder: Path) -> bool:
+        try:
+            rows = json.loads((folder / "accuracy.json").read_bytes())
+        except (OSError, ValueError):
+            return False
+        return len(rows["accuracy"]) == 3 and None not in rows["accuracy"][-1]
+
+    def phase(self, folder: Path) -> str:
+        if any(folder.rglob(".*.tmp")):
+            return "while a file was written"
+        if not any(folder.glob("stage0/*/done")):
+            return "in stage 0" if any(folder.glob("stage0/*/checkpoints/*.ckpt")) else "before the first checkpoint"
+        return "while the report was made" if self.is_nearly_done(folder) else "in or between the stages"
+
+
+def final_state(folder: Path) -> dict[str, Any]:
+    """All that a training ends with, but for the times."""
+    state = Checkpoints(folder).final()
+    return {key: value for key, value in state.items() if key not in ("seconds", "log_offset")}
+
+
+def digest(value: Any) -> str:
+    """A digest that changes with any bit of any tensor and with any plain value."""
+    total = hashlib.sha256()
+
+    def take(part: Any) -> None:
+        if isinstance(part, torch.Tensor):
+            total.update(f"{part.dtype} {tuple(part.shape)} ".encode())
+            total.update(part.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        elif isinstance(part, dict):
+            for key in part:
+                take(key)
+                take(part[key])
+        elif isinstance(part, list | tuple):
+            total.update(f"{len(part)} in a row ".encode())
+            for item in part:
+                take(item)
+        else:
+            total.update(repr(part).encode() + b" ")
+
+    take(value)
+    return total.hexdigest()
