@@ -54,7 +54,7 @@ distributed.stop()
 """
 
 # Batch statistics and shuffled marginals are those of a process's own share.
-NOT_SEPARABLE = ("dada",)
+NOT_SEPARABLE = ("dada", "grcl_plus")
 
 # The sums over a batch are taken in another order, and dozens of steps carry that on. Adam divides a gradient by its
 # own size, so where that is all rounding, a parameter may be off by a step of the rate 2e-4.

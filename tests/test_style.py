@@ -2,7 +2,7 @@
 
 import torch
 
-from grcl.methods.style import half_in_style_of, in_style_of
+from grcl.methods.style import half_in_style_of, in_style_of, veiled
 
 
 def soft_images(count: int, seed: int) -> torch.Tensor:
@@ -41,3 +41,18 @@ def test_every_other_image_stays_as_it_is() -> None:
     assert all(not torch.equal(a, b) for a, b in zip(styled[::2], images[::2], strict=True))
     partners = target[[0, 2, 1, 0]]
     assert torch.equal(styled[::2], in_style_of(partners, images[::2], 0.1))
+
+
+def test_a_veil_is_another_image_of_the_target_and_never_more_than_its_share() -> None:
+    target = soft_images(5, 1)
+    torch.manual_seed(0)
+    shown, way = veiled(target, target, 0.4) - target, target.roll(-1, 0) - target
+    shares = (shown * way).sum(dim=(1, 2, 3), keepdim=True) / way.square().sum(dim=(1, 2, 3), keepdim=True)
+    assert torch.allclose(shown, shares * way, atol=1e-6)
+    assert ((shares >= 0) & (shares <= 0.4)).all()
+    assert len(shares.unique()) == 5
+
+
+def test_without_a_share_nothing_shows_through() -> None:
+    images = soft_images(3, 0)
+    assert torch.equal(veiled(soft_images(2, 1), images, 0.0), images)

@@ -22,7 +22,13 @@ def prepare(settings: LearnerSettings) -> Plan:
     device = choose_device(training.device)
     distributed.start(device.type)
     return Plan(
-        training.epochs, training.batch_size, settings.seed, device, training.log_every, training.checkpoint_seconds
+        training.epochs,
+        training.batch_size,
+        settings.seed,
+        device,
+        training.log_every,
+        training.checkpoint_seconds,
+        training.micro_batch,
     )
 
 

@@ -41,6 +41,9 @@ class Training(Settings):
     """Passes per stage; for the contrastive methods over the source, the memory and the target together."""
     batch_size: PositiveInt = 256
     """Images per batch and feed, over all processes; clamped to the domain."""
+    micro_batch: PositiveInt | None = None
+    """Images of a pass at most, where a batch does not fit into the memory of a GPU; for grcl, grcl_plus and
+    multi_task, whose gradients add up."""
     threads: PositiveInt = 2
     """CPU threads; another number changes the order of sums and so the last bits of a result."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"

@@ -44,6 +44,7 @@ class Plan:
     device: torch.device
     log_every: int
     checkpoint_seconds: float
+    micro_batch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Task:
 def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Operator) -> int:
     """Train one stage; returns how many steps it has."""
     stage = task.stage
-    feeder = Feeder(method.feeds(stage), plan.batch_size, (plan.seed, stage.index), plan.device)
+    feeder = Feeder(method.feeds(stage), plan.batch_size, (plan.seed, stage.index), plan.device, plan.micro_batch)
     images, total = sum(feeder.sizes.values()), plan.epochs * feeder.steps_per_epoch
     operator.display.stage(task.title, total, task.start, feeder.steps_per_epoch)
     alarms = Alarms(method, feeder.steps_per_epoch)

@@ -27,7 +27,7 @@ def settings_for_source(
     name = method or USUAL_METHOD
     chosen = defaults(*first_look(source), given)
     usual = {key: value for key, value in chosen.items() if key not in changes}
-    settings = resolve_learner(name, changes, nested({**gentle(name, chosen["network.name"]), **usual}))
+    settings = resolve_learner(name, changes, nested({**gentle(name), **usual}))
     size = input_size(settings.network, settings.images.size)
     return settings.model_copy(update={"images": settings.images.model_copy(update={"size": size})})
 

@@ -77,6 +77,11 @@ def common_folder(given: Sequence[Path]) -> Path:
     return Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
 
 
+def in_unicode(name: str) -> str:
+    """The name as JSON can hold it; bytes that are no Unicode, which file systems allow, are written out."""
+    return name.encode("utf-8", "backslashreplace").decode()
+
+
 def _absolute(path: Path) -> Path:
     """Links stay as they are named."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow them
@@ -117,7 +122,7 @@ def _is_image(path: Path) -> bool:
 
 def _class_name(folder: Path) -> str:
     """A folder's name; an accent is the same class whichever way a file system spells it."""
-    return unicodedata.normalize("NFC", folder.name)
+    return unicodedata.normalize("NFC", in_unicode(folder.name))
 
 
 def _note(others: int) -> str:

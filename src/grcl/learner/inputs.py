@@ -15,7 +15,7 @@ from grcl.data.images import ImageArray, Images, select
 from grcl.data.reading import Reading
 from grcl.data.stream import Labelled
 from grcl.learner import arrays
-from grcl.learner.folders import Listing, list_files, list_labelled, list_unlabelled
+from grcl.learner.folders import Listing, in_unicode, list_files, list_labelled, list_unlabelled
 from grcl.learner.history import DataFacts
 from grcl.runtime.errors import Refusal
 from grcl.shapes import Int
@@ -110,7 +110,9 @@ def _of_files(listing: Listing, reading: Reading) -> Data:
     pool = pool_of_files(listing.root, listing.files, reading, listing.note)
     root = listing.root.resolve()
     labels = pool.labels if listing.classes else None
-    return Data(root.name, pool.images, labels, listing.classes, pool.names, pool.fingerprint, root, pool.note)
+    return Data(
+        in_unicode(root.name), pool.images, labels, listing.classes, pool.names, pool.fingerprint, root, pool.note
+    )
 
 
 def _of_pixels(

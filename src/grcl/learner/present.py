@@ -38,20 +38,19 @@ class Present:
 
     def settings_of(self, number: int) -> LearnerSettings:
         """The settings of a fit or an adapt."""
-        settings = dict(self.entries[number].settings or {})
         with self.state.understanding(f"history/{number:04d}.json"):
+            settings = dict(self.entries[number].settings or {})
             return resolve_learner(settings.pop("method"), {}, settings)
 
     def settings_for(self, method: str | None, changes: Mapping[str, Any]) -> LearnerSettings:
         """The settings of the next adapt: those of the fit, with changes. The method goes on if none is named."""
         if fixed := [key for key in changes if key in _OF_THE_FIT]:
             raise Refusal(f"{fixed[0]} is chosen by grcl fit and cannot change later; fit a new learner for it")
-        network = self.settings_of(0).network.name
         of_the_fit = dict(self.entries[0].settings or {})
         usual = of_the_fit.pop("method")
         current = self.saved_model["method"]
         name = method or (usual if current == UNADAPTED else current)
-        return resolve_learner(name, changes, {**nested(gentle(name, network)), **of_the_fit})
+        return resolve_learner(name, changes, {**nested(gentle(name)), **of_the_fit})
 
     @property
     def model_file(self) -> str:

@@ -1,6 +1,8 @@
 """The method interface. A method knows no loop, and the loop knows no method."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -8,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from grcl.data.feeds import Batch, Feed, Samples
+from grcl.data.feeds import Batch, Feed, Samples, in_parts
 from grcl.data.stream import Stage
 from grcl.networks.classifier import Classifier
 from grcl.runtime.settings import Settings
@@ -72,3 +74,8 @@ def classification_loss(network: Classifier, samples: Samples) -> Float[Tensor, 
     """L_ce: cross-entropy of a labelled part of a batch."""
     assert samples.labels is not None
     return F.cross_entropy(network(samples.images), samples.labels)
+
+
+def classification_loss_in_parts(network: Classifier, samples: Samples) -> Tensor | Iterator[Tensor]:
+    """The same, as parts that add up to it where a pass cannot take the whole batch."""
+    return in_parts(partial(classification_loss, network), samples)

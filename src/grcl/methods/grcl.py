@@ -10,7 +10,7 @@ from torch import Tensor
 from grcl.data.feeds import Batch, Feed
 from grcl.data.stream import Stage
 from grcl.gradients import descend_within
-from grcl.methods.base import Method, classification_loss
+from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.contrast import Contrast, ContrastSettings
 from grcl.methods.feeds import memory_feeds, source_feed
 from grcl.methods.optimizers import Sgd
@@ -57,10 +57,12 @@ class Grcl(Method):
 
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         contrast = self.contrast.on(batch["union"], self.network)
-        labelled = {name: partial(classification_loss, self.network, batch[name]) for name in batch if name != "union"}
+        labelled = {
+            name: partial(classification_loss_in_parts, self.network, batch[name]) for name in batch if name != "union"
+        }
         objective = {"contrast": self.config.contrast_weight, "source": self.config.source_weight}
         log = descend_within(
-            statistics_from(objective, {"contrast": contrast.loss, **labelled}, self.network),
+            statistics_from(objective, {"contrast": contrast.loss_in_parts, **labelled}, self.network),
             objective=objective,
             constraints=[name for name in labelled if name != "source" or self.config.source_constraint],
             optimizer=self.optimizers["network"],

@@ -8,14 +8,14 @@ from typing import Literal
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from grcl.data.feeds import Batch, Feed, Samples
+from grcl.data.feeds import Batch, Feed, Samples, in_parts
 from grcl.data.stream import Stage
 from grcl.gradients import descend_within
-from grcl.methods.base import Method, classification_loss
+from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
 from grcl.methods.optimizers import Sgd, Share
 from grcl.methods.self_training import SelfTraining, SelfTrainingSettings
-from grcl.methods.style import half_in_style_of
+from grcl.methods.style import half_in_style_of, veiled
 from grcl.networks.classifier import Classifier
 from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
@@ -39,6 +39,8 @@ class GrclPlus(Method):
         """Whether the step may not raise the source's loss (Eq. 3)."""
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
+        veil: Share = 0.4
+        """How far another image of the target shows through every image, at most; 0 for no such veil."""
         style: bool = True
         """Whether every other labelled image is shown in the style of a target image."""
         style_band: Share = 0.1
@@ -61,12 +63,14 @@ class GrclPlus(Method):
 
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         self.self_training.refresh(self.network, progress)
+        met = {name: self._meet_target(samples, batch["target"]) for name, samples in batch.items()}
         labelled = {
-            name: partial(classification_loss, self.network, self._styled(samples, batch["target"]))
-            for name, samples in batch.items()
-            if name != "target"
+            name: partial(classification_loss_in_parts, self.network, met[name]) for name in batch if name != "target"
         }
-        losses = {"target": partial(self.self_training.loss, self.network, batch["target"]), **labelled}
+        losses = {
+            "target": partial(in_parts, partial(self.self_training.loss, self.network), met["target"]),
+            **labelled,
+        }
         objective = self._weights(list(labelled))
         log = descend_within(
             statistics_from(objective, losses, self.network),
@@ -76,10 +80,14 @@ class GrclPlus(Method):
         )
         return {"labelled share": self.self_training.share(), **log, "alarm/classes": self.self_training.classes()}
 
-    def _styled(self, samples: Samples, target: Samples) -> Samples:
-        if not self.config.style:
-            return samples
-        return replace(samples, images=half_in_style_of(target.images, samples.images, self.config.style_band))
+    def _meet_target(self, samples: Samples, target: Samples) -> Samples:
+        """The same images under a veil of the target, and those with labels partly in its style."""
+        images = samples.images
+        if self.config.veil:
+            images = veiled(target.images, images, self.config.veil)
+        if self.config.style and samples.labels is not None:
+            images = half_in_style_of(target.images, images, self.config.style_band)
+        return replace(samples, images=images)
 
     def _weights(self, labelled: list[str]) -> dict[str, float]:
         episodes = [name for name in labelled if name != "source"]

@@ -9,7 +9,7 @@ from torch import Tensor
 from grcl.data.feeds import Batch, Feed
 from grcl.data.stream import Stage
 from grcl.gradients import descend_within
-from grcl.methods.base import Method, classification_loss
+from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.contrast import Contrast, ContrastSettings
 from grcl.methods.feeds import source_feed
 from grcl.methods.optimizers import Sgd
@@ -49,7 +49,10 @@ class MultiTask(Method):
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         contrast = self.contrast.on(batch["union"], self.network)
         log = descend_within(
-            {"contrast": contrast.loss, "source": partial(classification_loss, self.network, batch["source"])},
+            {
+                "contrast": contrast.loss_in_parts,
+                "source": partial(classification_loss_in_parts, self.network, batch["source"]),
+            },
             objective={"contrast": self.config.contrast_weight, "source": 1.0},
             constraints=[],
             optimizer=self.optimizers["network"],

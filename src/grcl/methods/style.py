@@ -1,4 +1,4 @@
-"""Labelled images in the style of the target: colours and broad shading of one image, contours of the other."""
+"""Images that meet the target: in its style, or under a veil of another image of it."""
 
 import torch
 from torch import Tensor
@@ -26,6 +26,16 @@ def half_in_style_of(
     styled = images.clone()
     styled[::2] = in_style_of(partners, images[::2], band)
     return styled
+
+
+def veiled(
+    target: Float[Tensor, "target 3 height width"], images: Float[Tensor, "batch 3 height width"], most: float
+) -> Float[Tensor, "batch 3 height width"]:
+    """Every image under another one of the target, which shows through by a share drawn from 0 to `most`."""
+    # Shifted by one, so that no target image is veiled by itself.
+    others = target[(torch.arange(len(images), device=images.device) + 1) % len(target)]
+    share = most * torch.rand(len(images), 1, 1, 1).to(images.device)
+    return torch.lerp(images, others, share)
 
 
 def _is_low(images: Tensor, band: float) -> Tensor:

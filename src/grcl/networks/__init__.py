@@ -29,6 +29,9 @@ def build(settings: Network, classes: int) -> Classifier:
     network = _built(settings, classes)
     if settings.weights is not None:
         load_weights(network, settings.weights, settings.name)
+    network.has_short_passes = settings.precision == "bf16"
+    if settings.compile:
+        network.encoder.compile()
     return network
 
 

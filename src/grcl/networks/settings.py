@@ -20,6 +20,10 @@ class Network(Settings):
     """Whether it starts from ImageNet weights; if nothing is said, all but lenet5 do, unless weights are given."""
     weights: Path | None = None
     """A file of weights to start from, torch or safetensors."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """Numbers of the encoder's passes; bf16 is faster on a GPU and slower on a CPU. Weights keep their 32 bits."""
+    compile: bool = False
+    """Whether torch compiles the encoder, which pays on a GPU."""
     statistics: Literal["auto", "frozen", "learned"] = "auto"
     """Whether a stage updates the running statistics of batch normalisation; auto keeps those that a network starts
     from where source or target have fewer than 1,000 images."""

@@ -1,14 +1,14 @@
 """The running statistics of batch normalisation follow the objective's batches alone; the batch of a mere constraint
 is normalised by itself and leaves them as they are."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-Loss = Callable[[], Tensor]
+Loss = Callable[[], Tensor | Iterable[Tensor]]
 
 
 def batch_norms(module: nn.Module) -> list[_BatchNorm]:
@@ -32,8 +32,9 @@ def kept_statistics(module: nn.Module) -> Iterator[None]:
 def statistics_from(objective: Mapping[str, float], losses: Mapping[str, Loss], module: nn.Module) -> dict[str, Loss]:
     """The losses; building one that has no weight in the objective leaves the running statistics as they are."""
 
-    def kept(loss: Loss) -> Tensor:
+    def kept(loss: Loss) -> Iterator[Tensor]:
         with kept_statistics(module):
-            return loss()
+            built = loss()
+            yield from [built] if isinstance(built, Tensor) else built
 
     return {name: loss if objective.get(name) else partial(kept, loss) for name, loss in losses.items()}

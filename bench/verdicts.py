@@ -1,0 +1,154 @@
+"""`python -m bench.verdicts`: what the learner says of adaptations, honest and sabotaged, beside what they really did.
+
+A learner is fitted on one domain of `mini` and adapted with its defaults to the others, each time from the fit anew;
+accuracies are those on test images, which the learner never sees.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from grcl.benchmarks import BENCHMARKS
+from grcl.data.reading import Reading
+from grcl.data.split import Split
+from grcl.data.stream import Domain, Labelled
+from grcl.learner.history import Entry
+from grcl.learner.learner import Learner
+from grcl.runtime.errors import Failure
+from grcl.runtime.seeding import generator
+
+SOURCES = ("mnist", "house_numbers")
+IMAGES = 600  # of each target
+SETTINGS = {"training.threads": 1}
+
+
+class Case(NamedTuple):
+    """One adaptation: its target, labelled images to tell the truth with, if there are any, and changed settings."""
+
+    name: str
+    target: Tensor
+    truth: Labelled | None = None
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+
+class Outcome(NamedTuple):
+    """What was said, and what was so."""
+
+    verdict: str
+    reason: str
+    accuracies: dict[str, tuple[float, float]]
+
+
+def main() -> None:
+    """Print a row of Markdown for every adaptation."""
+    _write("source", "adaptation", "target", "source", "verdict", "reason")
+    _write("---", "---", "---:", "---:", "---", "---")
+    for source in SOURCES:
+        for few in (None, 5):
+            for case in cases(source, few):
+                outcome = adapted(source, few, case)
+                both = [_both(outcome.accuracies.get(name)) for name in ("target", "source")]
+                _write(source if few is None else f"{source}, classes 0 to 4", case.name, *both, *outcome[:2])
+
+
+def cases(source: str, few: int | None) -> Iterator[Case]:
+    """The other domains as they are, and targets that no learner can learn from."""
+    others = [name for name in BENCHMARKS["mini"].order() if name != source]
+    if few is not None:
+        for name in others[:2]:
+            yield Case(
+                f"{name}, the same five", _pixels(_of(domain(name).train, range(5))), _of(domain(name).test, range(5))
+            )
+            yield Case(f"{name}, five unknown classes", _pixels(_of(domain(name).train, range(5, 10))))
+        return
+    for name in others:
+        yield Case(name, _pixels(domain(name).train), domain(name).test)
+    pixels = _pixels(domain(others[0]).train)
+    places = torch.rand(pixels[0, 0].numel(), generator=generator(0, "shuffle")).argsort()
+    yield Case(f"{others[0]}, its pixels shuffled", pixels.flatten(2)[..., places].view_as(pixels))
+    yield Case("noise", torch.randint(256, pixels.shape, generator=generator(0, "noise"), dtype=torch.uint8))
+    for rate in (0.1, 0.5):
+        settings = {"grcl_plus.optimizer.rate": rate}
+        yield Case(f"{others[0]} at the rate {rate}", pixels, domain(others[0]).test, settings)
+
+
+def adapted(source: str, few: int | None, case: Case) -> Outcome:
+    """Adapt a copy of the learner, and measure the model before and the new one, whatever the verdict."""
+    tests = {"source": domain(source).test if few is None else _of(domain(source).test, range(few))}
+    tests |= {"target": case.truth} if case.truth else {}
+    with tempfile.TemporaryDirectory() as folder:
+        learner = Learner.load(_copy(fitted(source, few), Path(folder) / "state"))
+        before = {name: learner.score(*_arrays(test)) for name, test in tests.items()}
+        try:
+            entry: Entry = learner.adapt(
+                case.target,
+                source=_arrays(_train(source, few)),
+                if_worse="keep",
+                settings={**SETTINGS, **case.settings},
+            )
+        except Failure as failure:
+            return Outcome("stopped", str(failure), {})
+        after = {name: learner.score(*_arrays(test)) for name, test in tests.items()}
+        return Outcome(str(entry.verdict), entry.reason, {name: (before[name], after[name]) for name in tests})
+
+
+@cache
+def fitted(source: str, few: int | None) -> Learner:
+    """A learner of the source, of all its classes or of the first few."""
+    learner = Learner()
+    learner.fit(*_arrays(_train(source, few)), settings=SETTINGS)
+    return learner
+
+
+@cache
+def domain(name: str) -> Domain:
+    """A domain of the embedded benchmark."""
+    return BENCHMARKS["mini"].domain(name, data=None, reading=Reading(size=32), split=Split())
+
+
+def _train(source: str, few: int | None) -> Labelled:
+    train = domain(source).train
+    return train if few is None else _of(train, range(few))
+
+
+def _of(labelled: Labelled, classes: range) -> Labelled:
+    """The images of these classes."""
+    from grcl.data.images import select
+
+    places = torch.nonzero(torch.isin(labelled.labels, torch.tensor(list(classes))))[:, 0]
+    return Labelled(select(labelled.images, places), labelled.labels[places])
+
+
+def _pixels(labelled: Labelled) -> Tensor:
+    """Some of the images, without their labels."""
+    places = torch.rand(len(labelled), generator=generator(0, "target")).argsort()[:IMAGES]
+    return labelled.images.read(places)
+
+
+def _arrays(labelled: Labelled) -> tuple[Tensor, Tensor]:
+    return labelled.images.read(torch.arange(len(labelled))), labelled.labels
+
+
+def _copy(learner: Learner, place: Path) -> Path:
+    learner.save(place)
+    return place
+
+
+def _both(accuracies: tuple[float, float] | None) -> str:
+    return f"{100 * accuracies[0]:.0f} → {100 * accuracies[1]:.0f}" if accuracies else "–"
+
+
+def _write(*cells: str) -> None:
+    sys.stdout.write(f"| {' | '.join(cells)} |\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
