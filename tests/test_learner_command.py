@@ -96,9 +96,11 @@ def write_noise(folder: Path, count: int = 24) -> Path:
 
 
 def test_the_history_tells_every_deed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = said(capsys, "history")
-    for words in ("fit on white", "adapt to dark", "grcl_plus", "adapt to noisy", "by grcl"):
-        assert words in " ".join(table.split()), words
+    lines = said(capsys, "history").splitlines()
+    assert lines[0].endswith("fit on 48 images of white")
+    assert any(line.endswith("adapt to 24 images of dark by grcl_plus") for line in lines)
+    assert any(line.endswith("adapt to 24 images of noisy by grcl") for line in lines)
+    assert lines[-1] == "in force: the model of entry 2; remembered: 1, 2"
     entries = json.loads(said(capsys, "history", "--json"))
     assert [(each["kind"], each["method"], each["model"]) for each in entries] == [
         ("fit", None, 0),
@@ -120,7 +122,7 @@ def test_an_adapt_tells_what_it_brought(here: Path, capsys: pytest.CaptureFixtur
     assert accuracy.startswith("right on the labelled sample of 24 images: ")
     assert accuracy.endswith(f"{100 * measured:.1f} % after")
     assert report == "report: state/report.html"
-    assert "the same images as in entry 2" in " ".join(said(capsys, "history").split())
+    assert "the same images as in entry 2" in said(capsys, "history")
 
 
 def test_what_is_worse_is_refused_unless_it_is_to_be_kept(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,11 +151,15 @@ def test_an_evaluation_is_for_people_and_for_programs(here: Path, capsys: pytest
     assert found["unknown"] == {"star": 1}
     assert (found["images"], sum(map(sum, found["confusion"]))) == (24, 24)
     assert found["accuracy"] == sum(found["confusion"][k][k] for k in range(4)) / 24
-    said(capsys, "evaluate", "labelled")
     main(["evaluate", "labelled", "--state", "state"])
     streams = capsys.readouterr()
     assert f"{100 * found['accuracy']:.1f} % of 24 images are right" in streams.out
-    assert all(name in streams.out for name in tiny.CLASSES)
+    for name, counts in zip(found["classes"], found["confusion"], strict=True):
+        (line,) = [line for line in streams.out.splitlines() if line.strip().startswith(name)]
+        mistakes = {other: n for other, n in zip(found["classes"], counts, strict=True) if n and other != name}
+        assert line.split()[1] == "6"
+        assert all(f"{other} {n}" in line for other, n in mistakes.items())
+        assert mistakes or line.rstrip().endswith("100.0")
     assert "classes that the learner does not know are left out: star (1)" in streams.err
 
 
@@ -210,17 +216,10 @@ def test_a_report_shows_images_unless_it_is_not_to(here: Path, capsys: pytest.Ca
         assert ("<img" in Path("state/report.html").read_text()) == has_images
 
 
-def test_an_export_answers_as_the_learner_does(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import onnxruntime
-
-    assert said(capsys, "export", "--format", "onnx") == "model.onnx\n"
-    session = onnxruntime.InferenceSession("model.onnx")
-    images = np.stack([np.asarray(Image.open(path)) for path in sorted((here / "dark").iterdir())])
-    (scores,) = session.run(None, {session.get_inputs()[0].name: images.transpose(0, 3, 1, 2)})
-    torch.testing.assert_close(torch.from_numpy(scores).softmax(dim=1), answers("dark"), atol=1e-4, rtol=0)
-    for kind, name in (("safetensors", "mine.safetensors"), ("export", "mine.pt2")):
-        assert said(capsys, "export", "--format", kind, "--out", name) == f"{name}\n"
-        assert Path(name).stat().st_size > 0
+def test_an_export_has_a_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "export", "--format", "safetensors") == "model.safetensors\n"
+    assert said(capsys, "export", "--format", "safetensors", "--out", "mine") == "mine\n"
+    assert Path("mine").read_bytes() == Path("model.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -270,16 +269,12 @@ def test_every_word_explains_itself(word: str, capsys: pytest.CaptureFixture[str
     assert "--state DIR" in capsys.readouterr().out
 
 
-def process(*words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-W", "error", "-m", "grcl", *words, "--training.threads", "1"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def test_a_second_adapt_is_refused_while_one_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    long = ("adapt", "dark", "--state", "state", "--training.epochs", "2000", "--training.checkpoint-seconds", "0")
-    with process(*long) as first:
+    long = ("adapt", "dark", "--state", "state", "--training.epochs", "9999", "--training.checkpoint-seconds", "0")
+    with subprocess.Popen([sys.executable, "-m", "grcl", *long], stderr=subprocess.DEVNULL) as first:
         try:
-            while first.poll() is None and not list(Path("state").glob("work/checkpoints/*.ckpt")):
+            while not list(Path("state").glob("work/checkpoints/*.ckpt")):
+                assert first.poll() is None
                 time.sleep(0.05)
             sentence = refused(capsys, "adapt", "noisy", "--state", "state")
             assert "another process is changing the state state; wait for it, or work on a copy" in sentence
@@ -339,7 +334,7 @@ def odd_folder(folder: Path) -> Path:
     plain.save(folder / "moving.gif", save_all=True, append_images=[Image.new("RGB", (32, 32))])
     plain.save(folder / ("x" * 250 + ".png"))
     plain.save(folder / "été ☃ <b>.png")
-    shutil.copy(folder / "000.png", os.fsencode(folder) + b"/no\xffunicode.png")
+    shutil.copy(folder / "000.png", folder / os.fsdecode(b"no\xffunicode.png"))
     (folder / "link.png").symlink_to(folder / "001.png")
     (folder / "itself").symlink_to(folder)
     plain.close()

@@ -134,6 +134,18 @@ def test_an_accent_is_one_class_however_it_is_spelled(folder: Path) -> None:
     assert read_labelled(folder, READING).classes == ("bar", "caf\u00e9")
 
 
+def test_bytes_that_are_no_unicode_are_written_out_in_names(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"images \xff")
+    for name in (b"caf\xe9", b"bar"):
+        colour(folder / os.fsdecode(name) / os.fsdecode(b"\xff.png"))
+    data = read_labelled(folder, READING)
+    assert data.name == "images \\udcff"
+    assert data.classes == ("bar", "caf\\udce9")
+    assert data.facts.model_dump_json()
+    assert data.place == folder
+    assert corner(data, "bar/" + os.fsdecode(b"\xff.png")) == [200, 100, 50]
+
+
 def test_files_are_taken_as_they_are_named(folder: Path, tmp_path: Path) -> None:
     first, second = colour(folder / "a.png"), colour(tmp_path / "other" / "b.dat.png")
     unnamed = first.rename(folder / "a")

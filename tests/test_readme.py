@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from grcl.cli import COMMANDS
+from learners import write_flat, write_labelled
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -18,7 +19,12 @@ def blocks(language: str) -> list[str]:
 
 @pytest.mark.parametrize("number", range(len(blocks("python"))))
 def test_python_blocks_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder with the images that they speak of."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GRCL_CACHE", str(tmp_path / "cache"))
+    write_labelled(Path("photos"), "white", 12)
+    for name in ("phone", "winter"):
+        write_flat(Path(name), "noisy", 12)
     exec(blocks("python")[number], {})
 
 

@@ -122,8 +122,7 @@ def predict_command(arguments: list[str]) -> None:
 
 def history_command(arguments: list[str]) -> None:
     """`grcl history`."""
-    from grcl.learner.state_report import timeline
-    from grcl.learner_output import show, write_json
+    from grcl.learner_output import tell_history, write_json
 
     parser = _parser("history")
     parser.add_argument("--json", action="store_true", help="for programs, with all settings and monitors")
@@ -132,7 +131,7 @@ def history_command(arguments: list[str]) -> None:
     if given.json:
         write_json([entry.model_dump(mode="json") for entry in entries])
     else:
-        show(timeline(entries))
+        tell_history(entries)
 
 
 def rollback_command(arguments: list[str]) -> None:
@@ -212,6 +211,10 @@ def _training_parser(word: str) -> Parser:
     from grcl.methods import METHODS
 
     parser = _changing_parser(word)
+    parser.epilog = (
+        "What a fit is not told is chosen by the number and the size of the images, whatever stands above; "
+        "what an adapt is not told, by its fit. grcl history --json tells what was chosen."
+    )
     parser.add_argument("--method", metavar="NAME", help=f"{', '.join(METHODS)} (grcl_plus, or that of the last adapt)")
     return parser
 

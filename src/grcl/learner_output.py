@@ -25,24 +25,55 @@ def tell_adapt(entry: "Entry") -> None:
     """What an adapt has brought."""
     assert entry.data is not None
     tell(f"entry {entry.number}: {entry.data.images:,} images of {entry.data.name}, {entry.method}")
-    tell(f"verdict: {entry.verdict}: {entry.reason}")
-    if entry.accuracy:
-        before, after = percent(entry.accuracy.before), percent(entry.accuracy.after)
-        tell(f"right on the labelled sample of {entry.accuracy.images:,} images: {before} % before, {after} % after")
+    tell(f"verdict: {entry.verdict}: {entry.reason}", *_measured(entry))
+
+
+def tell_history(entries: Sequence["Entry"]) -> None:
+    """A paragraph for each entry, the newest last; it may be long, and a table of it would not fit a terminal."""
+    for entry in entries:
+        tell(f"{entry.number:>3}  {entry.date[:16].replace('T', ' ')}  {_deed(entry)}")
+        notes = [entry.data.note if entry.data else "", entry.note]
+        judged = [f"{entry.verdict}{', refused' if entry.is_refused else ''}: {entry.reason}"] if entry.verdict else []
+        tell(*(f"     {line}" for line in [*judged, *_measured(entry), *filter(None, notes)]))
+    now = entries[-1]
+    domains = ", ".join(map(str, now.episodes)) or "no domain"
+    tell(f"in force: the model of entry {now.model}; remembered: {domains}")
+
+
+def _deed(entry: "Entry") -> str:
+    images = f"{entry.data.images:,} images of {entry.data.name}" if entry.data else ""
+    words = {
+        "fit": f"fit on {images}",
+        "adapt": f"adapt to {images} by {entry.method}",
+        "rollback": f"rollback to entry {entry.to}",
+        "forget": f"forget domain {entry.domain}",
+    }
+    return words[entry.kind]
+
+
+def _measured(entry: "Entry") -> list[str]:
+    """The accuracies of an adapt, where a labelled sample was given."""
+    if entry.accuracy is None:
+        return []
+    before, after = percent(entry.accuracy.before), percent(entry.accuracy.after)
+    return [f"right on the labelled sample of {entry.accuracy.images:,} images: {before} % before, {after} % after"]
 
 
 def tell_evaluation(found: "Evaluation") -> None:
-    """How often the learner is right, class by class, and what it takes for what."""
-    rows = found.confusion.tolist()
-    counts = [(name, row) for name, row in zip(found.classes, rows, strict=True) if sum(row)]
-    per_class = [(name, f"{sum(row):,}", percent(found.per_class[name])) for name, row in counts]
-    show(
-        Table(("class", "images", "right (%)"), tuple(per_class)),
-        Table(
-            ("is / taken for", *found.classes), tuple((name, *(f"{count:,}" for count in row)) for name, row in counts)
-        ),
-    )
+    """How often the learner is right, class by class, and the confusion matrix as far as it is not 0."""
+    rows = [
+        (name, f"{sum(counts):,}", percent(found.per_class[name]), _mistakes(found.classes, name, counts))
+        for name, counts in zip(found.classes, found.confusion.tolist(), strict=True)
+        if sum(counts)
+    ]
+    show(Table(("class", "images", "right (%)", "taken for"), tuple(rows)))
     tell(f"{percent(found.accuracy)} % of {found.images:,} images are right")
+
+
+def _mistakes(classes: Sequence[str], name: str, counts: Sequence[int]) -> str:
+    """What images of a class were taken for, the most frequent first."""
+    others = [(-count, other) for other, count in zip(classes, counts, strict=True) if count and other != name]
+    return ", ".join(f"{other} {-count:,}" for count, other in sorted(others))
 
 
 def evaluation_as_json(found: "Evaluation") -> dict[str, Any]:
@@ -71,15 +102,13 @@ def write_predictions(predictions: Sequence["Prediction"], form: str) -> None:
         writer.writerow((inert(file), inert(label), confidence, str(is_strange).lower()))
 
 
-def show(*tables: Table) -> None:
-    """Tables for people."""
+def show(table: Table) -> None:
+    """A table for people."""
     from rich.console import Console
 
     from grcl.results.tables import as_rich
 
-    console = Console()
-    for table in tables:
-        console.print(as_rich(table))
+    Console().print(as_rich(table))
 
 
 def write_json(value: Mapping[str, Any] | list[Any]) -> None:
