@@ -47,7 +47,35 @@ class Outcome(NamedTuple):
 
 
 def main() -> None:
-    """Print a row of Markdown for every adaptation."""
+    """Print both tables in Markdown."""
+    tell_strangeness()
+    tell_verdicts()
+
+
+def tell_strangeness() -> None:
+    """How many images of its own domain, of others and of noise a fitted learner takes for nothing that it knows."""
+    _write("flagged (%)", "its own test images", "another domain", "noise")
+    _write("---", "---:", "---:", "---:")
+    for source in SOURCES:
+        others = [_flagged(source, _pixels(domain(name).test)) for name in _others(source)]
+        shape = _pixels(domain(source).test).shape
+        noise = torch.randint(256, shape, generator=generator(0, "noise"), dtype=torch.uint8)
+        own = _flagged(source, _pixels(domain(source).test))
+        spread = f"{min(others):.0f} to {max(others):.0f}"
+        _write(source, f"{own:.0f}", spread, f"{_flagged(source, noise):.0f}")
+
+
+def _flagged(source: str, pixels: Tensor) -> float:
+    found = fitted(source, None).look(pixels)
+    return 100 * sum(prediction.is_strange for prediction in found) / len(found)
+
+
+def _others(source: str) -> list[str]:
+    return [name for name in BENCHMARKS["mini"].order() if name != source]
+
+
+def tell_verdicts() -> None:
+    """A row for every adaptation."""
     _write("source", "adaptation", "target", "source", "verdict", "reason")
     _write("---", "---", "---:", "---:", "---", "---")
     for source in SOURCES:
@@ -60,7 +88,7 @@ def main() -> None:
 
 def cases(source: str, few: int | None) -> Iterator[Case]:
     """The other domains as they are, and targets that no learner can learn from."""
-    others = [name for name in BENCHMARKS["mini"].order() if name != source]
+    others = _others(source)
     if few is not None:
         for name in others[:2]:
             yield Case(

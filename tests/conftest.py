@@ -1,6 +1,17 @@
+from collections.abc import Iterator
+
+import pytest
 import torch
 
 import tiny
 
 tiny.register()
 torch.set_num_threads(1)
+
+
+@pytest.fixture
+def without_report() -> Iterator[None]:
+    """Runs end without their page, which takes longer to draw than a small run to train; for tests that look at R."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grcl.run.write_report", lambda path: None)
+        yield

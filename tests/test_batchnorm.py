@@ -52,7 +52,7 @@ class SmallEncoder(nn.Module):
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _registered(monkeypatch: pytest.MonkeyPatch, without_report: None) -> None:
     monkeypatch.setitem(ENCODERS, "small", SmallEncoder)
 
 

@@ -76,14 +76,15 @@ def mutate(rng: np.random.Generator, whole: bytes) -> bytes:
     ][int(rng.integers(6))]
 
 
+@pytest.mark.parametrize("mutations", [10, pytest.param(MUTATIONS, marks=pytest.mark.long)])
 @pytest.mark.parametrize("form", WRITERS)
-def test_mutations_are_refused_or_seen_in_the_fingerprint(form: str, tmp_path: Path) -> None:
+def test_mutations_are_refused_or_seen_in_the_fingerprint(form: str, mutations: int, tmp_path: Path) -> None:
     domain, _ = write_form(form, tmp_path)
     original = load(domain, tmp_path)
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     rng = np.random.default_rng(list(form.encode()))
     refused = 0
-    for _ in range(MUTATIONS):
+    for _ in range(mutations):
         path = files[int(rng.integers(len(files)))]
         whole = path.read_bytes()
         path.write_bytes(mutate(rng, whole))
@@ -94,7 +95,7 @@ def test_mutations_are_refused_or_seen_in_the_fingerprint(form: str, tmp_path: P
         else:
             assert answer.fingerprint != original.fingerprint or content(answer) == content(original)
         path.write_bytes(whole)
-    assert refused >= MUTATIONS // 8
+    assert refused >= mutations // 8
     assert load(domain, tmp_path).fingerprint == original.fingerprint
 
 

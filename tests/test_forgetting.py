@@ -10,6 +10,7 @@ from grcl.run import run
 from tiny import tiny_settings
 
 
+@pytest.mark.usefixtures("without_report")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_memory_constraint_keeps_the_first_target(seed: int, tmp_path: Path) -> None:
     """Light bars, then dark ones, whose contrastive gradient conflicts with the memory of the light ones.

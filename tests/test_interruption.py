@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from grcl.evaluate import accuracy
 from grcl.loop import Interrupted
 from grcl.run import run
 from grcl.runtime.checkpoint import Checkpoints
@@ -57,9 +56,13 @@ def test_a_signal_between_steps_stops_after_the_next(
     assert (saved["stage"], saved["step"]) == (stage, 1)
 
 
+@pytest.mark.parametrize(("place", "call"), [("grcl.run.accuracy", 8), ("grcl.run.write_report", 1)])
 def test_a_signal_after_the_last_step_lets_the_run_finish(
-    source_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, call: int, source_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grcl.run.accuracy", signalling(accuracy, signal.SIGTERM, 8))
+    """Also while the report is made."""
+    module, _, name = place.rpartition(".")
+    monkeypatch.setattr(place, signalling(getattr(import_module(module), name), signal.SIGTERM, call))
     run(tiny_settings("source_continued", **SETTINGS), tmp_path, source_models)
+    assert (tmp_path / "report.html").exists()
     assert (tmp_path / "done").exists()

@@ -63,7 +63,7 @@ def source_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _registered(monkeypatch: pytest.MonkeyPatch, without_report: None) -> None:
     monkeypatch.setitem(BENCHMARKS, "clouds", Benchmark("clouds", __name__, "three clouds of points"))
     monkeypatch.setitem(ENCODERS, "small", SmallEncoder)
 

@@ -177,6 +177,7 @@ def test_a_fingerprint_changes_with_any_bit(trained: Classifier) -> None:
     assert fingerprint(trained) != first
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_source_model_goes_by_what_its_weights_are_not_by_where(trained: Classifier, tmp_path: Path) -> None:
     torch.save(trained.state_dict(), tmp_path / "a.pt")
     save_file(trained.encoder.state_dict() | prefixed(trained.head.state_dict(), "head."), tmp_path / "b.safetensors")

@@ -46,6 +46,7 @@ def warm_up() -> None:
     import torch.utils.tensorboard
     from matplotlib.figure import Figure
 
+    import grcl.learner.learner
     import grcl.results.report
     import grcl.run  # noqa: F401
     from grcl.results.drawing import as_svg

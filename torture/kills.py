@@ -1,4 +1,4 @@
-"""Kill a command with SIGKILL at seeded moments, give it again until it is done, and compare what it leaves behind."""
+"""Kill some work with SIGKILL at seeded moments, ask for it again until it is done, and compare what it leaves."""
 
 import random
 import signal
@@ -50,6 +50,7 @@ class Trials:
         self.victim, self.folder, self.chance, self.tally = victim, folder, chance, tally
         folder.mkdir(parents=True)
         self.trial, self.wounds, self.place = 0, 0, folder / "undisturbed"
+        self._finish(start(lambda: victim.prepare(folder), folder / "output.txt"))
         began, child = time.monotonic(), self._start()
         self._wait_for(child, lambda: victim.is_nearly_done(self.place))
         self.work = time.monotonic() - began
@@ -86,7 +87,7 @@ class Trials:
         else:
             child.wait(time.monotonic() + self.chance.uniform(0, 0.7 * self.work))
         if moment == "writing":
-            self._wait_for(child, lambda: any(self.place.rglob("checkpoints/.*.tmp")), pause=0)
+            self._wait_for(child, lambda: any(self.place.rglob(".*.ckpt.*.tmp")), pause=0)
         return child.kill()
 
     def _wait_for(self, child: Child, has_come: Callable[[], bool], pause: float = 0.002) -> None:

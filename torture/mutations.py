@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from grcl.runtime.errors import Failure, Refusal
-from torture.accidents import mutated
 from torture.child import start
-from torture.subjects import CheckpointFiles, Subject, data_subjects
+from torture.subjects import CheckpointFiles, StateFiles, Subject, data_subjects
 
 PATIENCE = 30.0  # seconds for one small file; longer is a hang
 MOST_MEMORY = 300 << 20  # bytes that reading a file of some kilobytes may take beside what was taken before
@@ -38,11 +38,23 @@ class Tally:
         return f"mutated files tried / refused or noticed / crashed = {self.tried} / {good} / {self.counts[CRASHED]}"
 
 
-def mutate_all(checkpoints: int, files: int, seed: int, folder: Path, say: Callable[[str], None]) -> dict[str, Tally]:
-    """So many mutations of checkpoints, and of all other files together."""
+class Amounts(NamedTuple):
+    """How many mutations are to be tried."""
+
+    checkpoints: int
+    states: int
+    files: int
+    """Of all kinds of data and weights together."""
+
+
+def mutate_all(amounts: Amounts, seed: int, folder: Path, say: Callable[[str], None]) -> dict[str, Tally]:
+    """So many mutations of everything."""
     tallies, subjects = {}, data_subjects()
-    shares = [files * (k + 1) // len(subjects) - files * k // len(subjects) for k in range(len(subjects))]
-    for subject, count in [(CheckpointFiles(), checkpoints), *zip(subjects, shares, strict=True)]:
+    shares = [
+        amounts.files * (k + 1) // len(subjects) - amounts.files * k // len(subjects) for k in range(len(subjects))
+    ]
+    own = [(CheckpointFiles(), amounts.checkpoints), (StateFiles(), amounts.states)]
+    for subject, count in [*own, *zip(subjects, shares, strict=True)]:
         if count:
             place = folder / subject.name.replace(" ", "-")
             tallies[subject.name] = Examination(subject, place, seed).examine(count)
@@ -97,24 +109,21 @@ class Examination:
         place = self.folder / "mutated"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(self.whole, place)
-        files, number = self.subject.files(place), first
+        number = first
         with self.notes.open("a") as notes:
             while wanted > 0:
-                kind, reason = self._read_one(files, place, number)
+                kind, reason = self._read_one(place, number)
                 notes.write(f"{kind} mutation {number}: {' '.join(reason.split())}\n")
                 notes.flush()
                 number, wanted = number + 1, wanted - (kind != HARMLESS)
         return 0
 
-    def _read_one(self, files: list[Path], place: Path, number: int) -> tuple[str, str]:
-        chance = random.Random(f"{self.seed} {self.subject.name} {number}")
-        path = chance.choice(files)
-        whole = path.read_bytes()
-        path.write_bytes(mutated(whole, chance))
+    def _read_one(self, place: Path, number: int) -> tuple[str, str]:
+        undo = self.subject.harm(place, random.Random(f"{self.seed} {self.subject.name} {number}"))
         try:
             return self._outcome(place)
         finally:
-            path.write_bytes(whole)
+            undo()
 
     def _outcome(self, place: Path) -> tuple[str, str]:
         """Whether what is read is refused, seen to be something else, or no different."""

@@ -1,7 +1,10 @@
 """The files that are mutated, each with what reads it and what that says of them."""
 
 import json
+import random
+import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 import safetensors.torch
@@ -16,8 +19,13 @@ from grcl.data.images import ImageArray
 from grcl.data.pool import Pool
 from grcl.data.reading import Reading
 from grcl.data.split import Split, describe_splits, split_domain
+from grcl.learner.present import Present
+from grcl.learner.state import StateDirectory
 from grcl.networks import Network, build, fingerprint
 from grcl.runtime.checkpoint import Checkpoints
+from grcl.runtime.errors import Refusal
+from learners import fitted, pixels
+from torture.accidents import mutated
 
 SIZE = 32
 
@@ -39,6 +47,13 @@ class Subject(ABC):
     def files(self, folder: Path) -> list[Path]:
         """Those that may be mutated."""
         return sorted(path for path in folder.rglob(self.pattern) if path.is_file())
+
+    def harm(self, folder: Path, chance: random.Random) -> Callable[[], object]:
+        """Let an accident happen to one of them; returns what undoes it."""
+        path = chance.choice(self.files(folder))
+        whole = path.read_bytes()
+        path.write_bytes(mutated(whole, chance))
+        return lambda: path.write_bytes(whole)
 
 
 class DigitFiles(Subject):
@@ -127,6 +142,68 @@ class CheckpointFiles(Subject):
         state = Checkpoints(folder).final()
         weights = b"".join(value.numpy().tobytes() for value in state["method"].values())
         return f"step {state['step']}", weights
+
+
+class StateFiles(Subject):
+    """The state of a learner: any file mutated, missing, swapped with another or there in addition.
+
+    A problem counts as noticed; where one is, no file that it names may be read all the same.
+    """
+
+    name = "state of a learner"
+
+    def write(self, folder: Path) -> None:
+        fitted(folder / "state", keep_source=16).adapt(pixels("dark"), if_worse="keep")
+
+    def read(self, folder: Path) -> tuple[str, bytes]:
+        state = StateDirectory(folder / "state")
+        problems, present = state.problems(), Present(state)
+        damaged = [name for name in present.facts.files if any(text.startswith(name) for text in problems)]
+        for name in damaged:
+            try:
+                state.read(present.facts, name)
+            except Refusal:
+                continue
+            return "", b"what is damaged was read"
+        if not damaged:
+            assert present.model.familiarity is not None
+            assert len(present.episodes()) == 1
+        return " ".join(problems), repr((present.facts, present.entries)).encode()
+
+    def harm(self, folder: Path, chance: random.Random) -> Callable[[], object]:
+        accident = chance.choice((super().harm, super().harm, super().harm, _lose, _swap, _add))
+        return accident(folder, chance)
+
+
+def _lose(folder: Path, chance: random.Random) -> Callable[[], object]:
+    path = chance.choice(_all(folder))
+    content = path.read_bytes()
+    path.unlink()
+    return lambda: path.write_bytes(content)
+
+
+def _swap(folder: Path, chance: random.Random) -> Callable[[], object]:
+    a, b = chance.sample(_all(folder), 2)
+
+    def exchange() -> None:
+        a.rename(folder / "aside")
+        b.rename(a)
+        (folder / "aside").rename(b)
+
+    exchange()
+    return exchange
+
+
+def _add(folder: Path, chance: random.Random) -> Callable[[], object]:
+    """A file under a name that the state could give, or that it never gives."""
+    like = chance.choice(_all(folder))
+    extra = like.with_name(chance.choice((f"{chance.randrange(2, 9999):04d}{like.suffix}", f"copy of {like.name}")))
+    shutil.copy(like, extra)
+    return extra.unlink
+
+
+def _all(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def data_subjects() -> list[Subject]:

@@ -14,11 +14,11 @@ from grcl.runtime.errors import Refusal
 from grcl.runtime.files import sweep, write_atomically, writing
 from grcl.runtime.turns import alone
 
-_LOCK = "lock"
+_LOCK = "lock"  # there while a command is at work
 
 
 class RunDirectory:
-    """config.json, environment.json, log.jsonl, tensorboard/, accuracy.json, checkpoints/, report.html, done; and `lock` while at work."""
+    """config.json, environment.json, log.jsonl, tensorboard/, accuracy.json, checkpoints/, report.html, done."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -31,7 +31,7 @@ def one_at_a_time(path: Path, say: Callable[[str], None] = logger.info) -> Itera
 def alone(path: Path, refusal: str) -> Iterator[None]:
     """Hold the lock file; whoever comes second is refused with this sentence."""
 
-    def refuse(lock: int) -> None:
+    def refuse(_: int) -> None:
         raise Refusal(refusal)
 
     with _held(path, refuse):
