@@ -459,7 +459,7 @@ def test_every_row_of_the_repository_names_a_variant_that_a_run_can_have() -> No
             words = shlex.split(command_of(contents.benchmark, line))
             flags = dict(word[2:].split("=", 1) for word in words if "=" in word)
             preset = flags.pop("preset", None)
-            changes: dict[str, Any] = {key: value for key, value in flags.items() if "." in key}
+            changes: dict[str, Any] = {key: value for key, value in flags.items() if "." in key or key == "source"}
             if "--targets" in words:
                 changes["targets"] = words[words.index("--targets") + 1 : -1]
             made = variant(resolve(contents.benchmark, line.method, changes, preset), preset)

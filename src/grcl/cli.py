@@ -201,4 +201,4 @@ def _unknown(what: str, name: str, known: Collection[str]) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(visible(text) + "\n")
+    sys.stderr.write("\n".join(map(visible, text.split("\n"))) + "\n")

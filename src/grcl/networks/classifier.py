@@ -46,7 +46,7 @@ class Classifier(nn.Module):
         normal = ((images - self.mean) / self.deviation).contiguous(memory_format=torch.channels_last)
         with torch.autocast(images.device.type, torch.bfloat16, enabled=self.has_short_passes):
             z: Tensor = self.encoder(normal)
-        return z.float()
+        return z.float() if self.has_short_passes else z
 
     def see(self, images: Float[Tensor, "batch 3 height width"]) -> tuple[Tensor, Tensor]:
         """Features and class scores, from one pass."""

@@ -105,7 +105,9 @@ def command_of(benchmark: str, line: Line, is_one_target: bool = False) -> str:
     parts = [part.partition("=") for part in filter(None, line.variant.split(","))]
     presets = [f"--preset={name}" for name, sign, _ in parts if not sign]
     settings = [f"--{key}={value}" for key, sign, value in parts if sign and key != "targets"]
-    targets = [word for key, _, value in parts if key == "targets" for word in ("--targets", *value.split("-"))]
+    targets = [
+        word for key, _, value in parts if key == "targets" and value for word in ("--targets", *value.split("-"))
+    ]
     seed = [] if is_one_target else ["--seed=N"]
     verb = "compare" if is_one_target else "run"
     return " ".join(["grcl", verb, benchmark, *method, *presets, *data, *settings, *targets, *seed])
