@@ -17,6 +17,7 @@ from grcl.runtime.errors import Refusal
 
 BUSY = 75  # what sendmail and its kin call a temporary failure
 _SECONDS_BETWEEN_REQUESTS = 5.0
+_SECONDS_OF_PATIENCE = 60.0
 
 
 class Job(NamedTuple):
@@ -91,6 +92,7 @@ class OnRay(Engine):
         self._work = ray.remote(max_retries=0)(work)
         self._running: dict[str, Any] = {}
         self._asked_to_stop: float | None = None
+        self._first_asked: float | None = None
 
     def start(self, job: Job) -> None:
         has_gpus = bool(self._ray.cluster_resources().get("GPU"))
@@ -117,9 +119,12 @@ class OnRay(Engine):
 
     def stop(self) -> None:
         """Ask for it, and in `ended` again: a task that is just being started may miss it."""
-        self._asked_to_stop = time.monotonic()
+        self._asked_to_stop = now = time.monotonic()
+        self._first_asked = self._first_asked or now
+        # A wish that hits Ray's own code can be lost for good; the run itself has had its signal by then.
+        is_deaf = now - self._first_asked > _SECONDS_OF_PATIENCE
         for task in self._running.values():
-            self._ray.cancel(task)
+            self._ray.cancel(task, force=is_deaf)
 
     def close(self) -> None:
         if self._is_own:
