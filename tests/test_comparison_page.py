@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import json
 import math
 import re
 import shutil
@@ -381,3 +382,15 @@ def test_a_damaged_run_is_named(two_methods: Path) -> None:
     (two_methods / "a" / "seed-0" / "accuracy.json").write_text("{")
     with pytest.raises(Refusal, match=r"a/seed-0/accuracy\.json is not a JSON object"):
         Comparison.read(two_methods)
+
+
+def test_what_must_be_known_of_the_images_stands_below_every_table(two_methods: Path) -> None:
+    for place in two_methods.rglob("accuracy.json"):
+        first, *others = json.loads(place.read_text())["domains"]
+        data = {first: {"note": "re-created <b>, not the original"}, **{name: {"note": ""} for name in others}}
+        (place.parent / "environment.json").write_text(json.dumps({"data": data}))
+    write_comparison(two_methods)
+    told = f"{first}: re-created <b>, not the original"
+    assert told in Page((two_methods / "comparison.html").read_text()).text
+    assert f"% {told}\n" in (two_methods / "table.tex").read_text()
+    assert told.replace("<", r"\<").replace(">", r"\>") in (two_methods / "table.md").read_text()

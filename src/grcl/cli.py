@@ -33,7 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Refusal, Failure) as error:
         if is_debugging:
             raise
-        _say(f"grcl: {error}")
+        sentence, *details = error.args or ("",)
+        _say(f"grcl: {sentence}")
+        for line in details:
+            _say(f"  {line}")
         return error.exit_code
     except KeyboardInterrupt:
         _say("grcl: stopped at once; the same command goes on from the last checkpoint")
@@ -201,4 +204,4 @@ def _unknown(what: str, name: str, known: Collection[str]) -> str:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write("\n".join(map(visible, text.split("\n"))) + "\n")
+    sys.stderr.write(visible(text) + "\n")

@@ -43,7 +43,7 @@ def compare(design: Design, folder: Path, workforce: Workforce, board: Board) ->
     made, failures = _make_missing(design, folder, workforce, board)
     comparison = write_comparison(folder)
     if failures:
-        raise Failure(_complaint(failures, made, f", and {folder / 'comparison.html'} shows the others"))
+        raise _complaint(failures, made, f", and {folder / 'comparison.html'} shows the others")
     return comparison
 
 
@@ -51,7 +51,7 @@ def choose(design: Design, folder: Path, workforce: Workforce, board: Board) -> 
     """Make the runs of the design that are missing in `folder`, and rank them by what needs no target label."""
     made, failures = _make_missing(design, folder, workforce, board)
     if failures:
-        raise Failure(_complaint(failures, made))
+        raise _complaint(failures, made)
     return rank(folder, made)
 
 
@@ -65,9 +65,10 @@ def _make_missing(design: Design, folder: Path, workforce: Workforce, board: Boa
     return [run.name for run in runs], failures
 
 
-def _complaint(failures: Mapping[str, str], runs: Sequence[str], others: str = "") -> str:
-    listed = "".join(f"\n  {name}: {reason}" for name, reason in failures.items())
-    return f"{len(failures)} of {len(runs)} runs failed; the same command goes on with them{others}:{listed}"
+def _complaint(failures: Mapping[str, str], runs: Sequence[str], others: str = "") -> Failure:
+    listed = [f"{name}: {reason}" for name, reason in failures.items()]
+    sentence = f"{len(failures)} of {len(runs)} runs failed; the same command goes on with them{others}:"
+    return Failure(sentence, *listed)
 
 
 def _claim(folder: Path, design: Design) -> None:

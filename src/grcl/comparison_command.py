@@ -113,10 +113,14 @@ def _at_least_one(jobs: str) -> int:
 def _show_comparison(comparison: "Comparison", folder: Path) -> None:
     from rich.console import Console
 
+    from grcl.results.comparison_page import data_note
     from grcl.results.comparison_tables import brief_table
     from grcl.results.tables import as_rich
+    from grcl.runtime.visible import visible
 
     console = Console()
     for group in comparison.groups:
         console.print(as_rich(brief_table(group)))
+        if group.notes:
+            console.print(visible(data_note(group)), markup=False, highlight=False, soft_wrap=True)
     console.print(f"comparison: {folder / 'comparison.html'}", markup=False, highlight=False, soft_wrap=True)

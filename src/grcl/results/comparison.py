@@ -11,7 +11,7 @@ from typing import Any
 
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.paper import ORDER, PAPER, PaperResults
-from grcl.results.run_files import Record, RunFiles, number
+from grcl.results.run_files import Record, RunFiles, as_object, number
 from grcl.results.spread import Spread, spread
 from grcl.runtime.errors import Refusal
 
@@ -115,6 +115,14 @@ class Group:
     def seeds(self) -> tuple[int, ...]:
         """All seeds of the rows."""
         return tuple(sorted({run.seed for row in self.rows for run in row.runs}))
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What the runs say of their domains' images, by domain."""
+        runs = [run.files.environment.get("data") for row in self.rows for run in row.runs]
+        found = {(name, as_object(facts).get("note")) for data in runs for name, facts in as_object(data).items()}
+        told = {name: sorted({str(note) for each, note in found if each == name and note}) for name in self.domains}
+        return {name: "; ".join(notes) for name, notes in told.items() if notes}
 
     @property
     def paper(self) -> PaperResults | None:

@@ -54,6 +54,7 @@ def render(comparison: Comparison) -> str:
         "tables": comparison_tables,
         "note": NOTE,
         "heading": heading,
+        "data_note": data_note,
         "differences_note": differences_note,
         "reports": _reports(comparison),
         "settings": _shared_settings(comparison),
@@ -66,6 +67,7 @@ def as_text(comparison: Comparison) -> str:
     parts = [f"# {escaped_markdown(title(comparison))}"]
     for group in comparison.groups:
         parts += [f"## {escaped_markdown(heading(group))}", as_markdown(main_table(group)), NOTE]
+        parts += [f"{escaped_markdown(data_note(group))}."] if group.notes else []
         parts += _further(group) if group is comparison.main else []
     choices = choices_table(one_target(comparison))
     if choices.rows:
@@ -88,7 +90,10 @@ def _further(group: Group) -> list[str]:
 
 def as_tex(comparison: Comparison) -> str:
     """The main tables in LaTeX, which needs the package booktabs."""
-    parts = [f"% {visible(heading(group))}\n{as_latex(main_table(group))}" for group in comparison.groups]
+    heads = [filter(None, (heading(group), data_note(group))) for group in comparison.groups]
+    notes = ["\n".join(f"% {visible(line)}" for line in lines) for lines in heads]
+    tables = [as_latex(main_table(group)) for group in comparison.groups]
+    parts = [f"{note}\n{table}" for note, table in zip(notes, tables, strict=True)]
     return f"% {escaped(title(comparison))}; needs \\usepackage{{booktabs}}\n" + "\n".join(parts)
 
 
@@ -101,6 +106,11 @@ def title(comparison: Comparison) -> str:
 def heading(group: Group) -> str:
     """Which rows can be compared: those on the same domains."""
     return f"{group.benchmark}: {' → '.join(group.domains)}"
+
+
+def data_note(group: Group) -> str:
+    """What must be known of the images, such as that a domain is re-created."""
+    return "; ".join(f"{domain}: {note}" for domain, note in group.notes.items())
 
 
 def _headline(group: Group | None) -> list[Measure]:

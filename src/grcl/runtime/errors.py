@@ -8,6 +8,6 @@ class Refusal(Exception):
 
 
 class Failure(Exception):
-    """The work broke off midway; what was saved is good."""
+    """The work broke off midway; what was saved is good. What follows the sentence is told below it, line by line."""
 
     exit_code = 1
