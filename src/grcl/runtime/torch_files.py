@@ -1,5 +1,6 @@
 """What torch.save wrote, loaded without running code and without taking more memory than the file has bytes."""
 
+import warnings
 import zipfile
 from io import BufferedReader, BytesIO
 from typing import Any
@@ -17,4 +18,6 @@ def load_torch(file: BufferedReader | BytesIO) -> Any:
         if claimed > stored:  # torch compresses nothing
             raise ValueError(f"it claims to hold {claimed:,} bytes in {stored:,}")
     file.seek(0)
-    return torch.load(file, map_location="cpu", weights_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch warns of foreign pickles before it refuses them; one sentence is enough
+        return torch.load(file, map_location="cpu", weights_only=True)
