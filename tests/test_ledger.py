@@ -15,7 +15,7 @@ from grcl.config import resolve, variant
 from grcl.ledger_command import identity
 from grcl.methods import METHODS
 from grcl.results.comparison import FinishedRun
-from grcl.results.ledger.claims import CLAIMS, Evidence, Outcome, Verdict
+from grcl.results.ledger.claims import CLAIMS, Outcome, Verdict, all_evidence
 from grcl.results.ledger.contents import command_of, read_ledger
 from grcl.results.ledger.kept import as_text, place_of
 from grcl.results.ledger.ledger_tables import domains_table, first_target_table, results_table, status
@@ -103,7 +103,9 @@ class Desk:
 
     def verdict(self, name: str) -> Verdict:
         (claim,) = [claim for claim in CLAIMS if claim.judge.__name__ == name]
-        return claim.judge(Evidence(tuple(self.sections)))
+        (evidence,) = all_evidence(self.sections)
+        assert claim.concerns(evidence)
+        return claim.judge(evidence)
 
 
 def _toml(values: Mapping[str, str]) -> list[str]:
@@ -626,3 +628,22 @@ def test_a_real_run_is_kept_and_made_again_by_its_command(tmp_path: Path, monkey
     write_json(tmp_path / "again" / "environment.json", {**words, "command": command})
     assert main(keep_words(Path("again"), Path("results"))) == 0
     assert path.read_bytes() == before
+
+
+def test_presets_are_judged_apart(desk: Desk) -> None:
+    """What a preset of ours shows says nothing of the paper's, nor the other way round."""
+    desk.table("grcl", "source_continued")
+    desk.table("grcl_plus tuned", "grcl tuned", "source_continued tuned", preset="tuned")
+    for method, own, tuned in (("grcl", [0.7, 0.71], [0.8, 0.81]), ("source_continued", [0.8, 0.81], [0.7, 0.71])):
+        desk.over_seeds(method, own)
+        desk.over_seeds(method, tuned, variant="tuned")
+    desk.over_seeds("grcl_plus", [0.9, 0.91], variant="tuned")
+    judged = {
+        claim.judge.__name__: {found.name: claim.judge(found).outcome for found in streams}
+        for claim in CLAIMS
+        if (streams := [found for found in all_evidence(desk.sections) if claim.concerns(found)])
+    }
+    apart = {"digits": Outcome.NOT_REPRODUCED, "digits, preset tuned": Outcome.REPRODUCED}
+    assert judged["ahead_of_the_control"] == apart
+    assert judged["plus_leads"] == {"digits, preset tuned": Outcome.REPRODUCED}
+    assert judged["larger_memory_helps"] == {"digits": Outcome.OPEN}  # the preset has no such table

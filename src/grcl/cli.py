@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(f"  {line}")
         return error.exit_code
     except KeyboardInterrupt:
-        _say("grcl: stopped at once; the same command goes on from the last checkpoint")
+        _say("grcl: stopped at once; what was saved stays, and the same command goes on from it")
         return 130
     except BrokenPipeError:
         return 0

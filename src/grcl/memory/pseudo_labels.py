@@ -77,11 +77,15 @@ def source_means(view: View, labels: Int[Tensor, " n"]) -> Float[Tensor, "classe
 
 
 def matched_labels(view: View) -> Int[Tensor, " n"]:
-    """k-means from evenly spaced images; each cluster gets a class by the classifier's votes (Hungarian matching)."""
+    """k-means from evenly spaced images, a cluster for every class, named by the classifier's votes."""
     classes = view.scores.shape[1]
     spaced = torch.linspace(0, len(view.features) - 1, classes).long().to(view.features.device)
-    clusters = cluster(view.features, view.features[spaced])
-    votes = torch.zeros(classes, classes).index_put_(
+    return named_by_votes(cluster(view.features, view.features[spaced]), view)
+
+
+def named_by_votes(clusters: Int[Tensor, " n"], view: View) -> Int[Tensor, " n"]:
+    """The clusters under names of classes, no two under the same, so that most of the classifier's votes are met."""
+    votes = torch.zeros(int(clusters.max()) + 1, view.scores.shape[1]).index_put_(
         (clusters.cpu(), view.classes.cpu()), torch.tensor(1.0), accumulate=True
     )
     _, class_of = linear_sum_assignment(votes.numpy(), maximize=True)

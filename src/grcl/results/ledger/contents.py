@@ -52,6 +52,8 @@ class Contents(Settings):
     """Its heading."""
     benchmark: str
     """The benchmark of its rows."""
+    preset: str = ""
+    """Their preset, if it is not the benchmark's own; the claims are judged for each apart."""
     paper: Literal["table1", "memory", "epochs", "one_target", "compound", "none"] = "none"
     """Which of the paper's results it goes with: Table 1, one of the two ablations, the figure on one target alone, the
     claim on compound stages, or none, as for our own ablations, whose rows are set against the first."""

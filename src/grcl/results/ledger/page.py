@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grcl.results.comparison_tables import ACC, BWT, mean_and_deviation
-from grcl.results.ledger.claims import CLAIMS, Claim, Evidence, evidence_by_benchmark
+from grcl.results.ledger.claims import CLAIMS, Claim, Evidence, all_evidence
 from grcl.results.ledger.contents import SWEPT, command_of, read_ledger
 from grcl.results.ledger.ledger_tables import domains_table, first_target_table, one_target_table, results_table
 from grcl.results.ledger.provenance import provenance
@@ -52,21 +52,21 @@ def ledger_page(results: Path) -> str:
 
 def _verdicts(made: Sequence[Section]) -> str:
     """Every claim with its verdict on every benchmark that it is made for."""
-    benchmarks = evidence_by_benchmark(made)
-    missing = [escaped_markdown(name) for name, evidence in benchmarks.items() if not evidence.is_there]
+    streams = all_evidence(made)
+    missing = [escaped_markdown(evidence.name) for evidence in streams if not evidence.is_there]
     lines = ["## The claims\n"]
     lines += [f"Nothing has been run on {', '.join(missing)}: there they cannot be told.\n"] if missing else []
     for claim in CLAIMS:
-        concerned = {name: evidence for name, evidence in benchmarks.items() if claim.concerns(name)}
-        judged = [_verdict(claim, name, evidence) for name, evidence in concerned.items() if evidence.is_there]
+        concerned = [evidence for evidence in streams if claim.concerns(evidence)]
+        judged = [_verdict(claim, evidence) for evidence in concerned if evidence.is_there]
         lines += [f"{claim.text}\n", *(judged or ["- **cannot be told**: nothing has been run."]), ""]
     return "\n".join(lines)
 
 
-def _verdict(claim: Claim, benchmark: str, evidence: Evidence) -> str:
+def _verdict(claim: Claim, evidence: Evidence) -> str:
     verdict = claim.judge(evidence)
     numbers = escaped_markdown("; ".join(part.text for part in verdict.parts))
-    return f"- {escaped_markdown(benchmark)}: **{verdict.outcome.value}**: {numbers}."
+    return f"- {escaped_markdown(evidence.name)}: **{verdict.outcome.value}**: {numbers}."
 
 
 def _section(section: Section) -> str:

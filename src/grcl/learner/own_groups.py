@@ -1,0 +1,37 @@
+"""The groups that a target has by itself: if its classes are those of the source, they are the groups too."""
+
+import torch
+from torch import Tensor
+
+from grcl.memory.pseudo_labels import View, class_means, cluster, named_by_votes
+from grcl.runtime.seeding import generator
+from grcl.shapes import Float, Int
+
+_STARTS = 20  # of k-means; the tightest groups are taken
+_MOST = 2000  # images that are grouped
+
+
+def own_groups(view: View) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
+    """Of some images, k-means groups that know nothing of the source, named by the classifier's votes; and its classes.
+
+    There are as many groups as classes that the classifier sees here, not all that it knows: a target may lack some.
+    """
+    drawn = generator(0, "groups")
+    some = torch.randperm(len(view.features), generator=drawn)[:_MOST].to(view.features.device)
+    part = View(view.features[some], view.scores[some])
+    count = round(_perplexity(part.classes))
+    starts = [torch.randperm(len(some), generator=drawn)[:count].to(some.device) for _ in range(_STARTS)]
+    found = [cluster(part.features, part.features[start]) for start in starts]
+    return named_by_votes(min(found, key=lambda groups: _spread(part.features, groups)), part), part.classes
+
+
+def _perplexity(labels: Int[Tensor, " n"]) -> float:
+    """How many classes there are, counted by how often each is named."""
+    shares = torch.bincount(labels).double() / len(labels)
+    return float(torch.special.entr(shares).sum().exp())
+
+
+def _spread(features: Float[Tensor, "n features"], groups: Int[Tensor, " n"]) -> float:
+    """The squared distances to the means of the groups, summed."""
+    means = class_means(features, groups, features.new_zeros(int(groups.max()) + 1, features.shape[1]))
+    return float((features - means[groups]).square().sum())
