@@ -16,6 +16,7 @@ from grcl.data.images import ImageArray, Joined
 from grcl.data.stream import Labelled, Stage
 from grcl.evaluate import accuracy, mean_entropy
 from grcl.learner import vitals as vitals_module
+from grcl.learner.own_groups import own_groups
 from grcl.learner.verdict import Footing, Verdict, judge
 from grcl.learner.vitals import neighbourhood_density, vitals
 from grcl.loop import Journal, Operator, Plan, Task, train
@@ -114,6 +115,41 @@ def test_labels_by_accident_are_worse_however_well_they_fit_later(seed: int) -> 
     classes, clusters, later = torch.randint(KINDS, (3, COUNT), generator=drawn)
     assert judge(seen(classes, clusters), seen(later, later)).word == "worse"
     assert judge(seen(classes, clusters), seen(classes, classes)).word == "worse"
+
+
+def grouped(groups: Tensor, classes: Tensor) -> View:
+    """Images in tight groups of features, to which a classifier gives these classes."""
+    centres = F.normalize(torch.randn(KINDS, 16, generator=generator(0, "centres")), dim=1)
+    noise = 0.05 * torch.randn(len(groups), 16, generator=generator(0, "noise"))
+    return View(F.normalize(centres[groups] + noise, dim=1), 5.0 * F.one_hot(classes, KINDS).float())
+
+
+@pytest.mark.parametrize("kinds", [2, 5, KINDS])
+def test_groups_are_the_classes_where_these_are_known(kinds: int) -> None:
+    """Also if the target lacks some of them."""
+    present = TRUE % kinds
+    assert Footing.of(*own_groups(grouped(present, present))).share == 1.0
+
+
+def test_groups_that_cut_across_the_classes_are_worse() -> None:
+    """Unknown classes: k-means from the source's means agrees with the classifier, the target's own groups do not."""
+    others = TRUE // 2 + 5 * (
+        torch.arange(COUNT) // KINDS % 2
+    )  # every group is given two classes, every class two groups
+    view = grouped(others, TRUE)
+    before = Sight(view, wrong(TRUE, 0.2), {"source": 0.1})
+    assert Footing.of(before.clusters, view.classes).share > 0.7
+    assert Footing.of(*own_groups(view)).share < 0.5
+    verdict = judge(before, Sight(view, TRUE, {"source": 0.1}))
+    assert verdict.word == "worse"
+    assert verdict.reason.startswith("it could not read this target: k-means and the model before agree on 7")
+
+
+def test_groups_of_a_large_target_are_those_of_a_part() -> None:
+    many = torch.arange(30 * COUNT) % KINDS
+    groups, classes = own_groups(grouped(many, many))
+    assert len(groups) == len(classes) < len(many)
+    assert torch.equal(groups, classes)
 
 
 @pytest.mark.parametrize("owner", ["source", "memory"])

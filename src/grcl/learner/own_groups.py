@@ -20,8 +20,7 @@ def own_groups(view: View) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
     some = torch.randperm(len(view.features), generator=drawn)[:_MOST].to(view.features.device)
     part = View(view.features[some], view.scores[some])
     count = round(_perplexity(part.classes))
-    starts = [torch.randperm(len(some), generator=drawn)[:count].to(some.device) for _ in range(_STARTS)]
-    found = [cluster(part.features, part.features[start]) for start in starts]
+    found = [cluster(part.features, _far_apart(part.features, count, drawn)) for _ in range(_STARTS)]
     return named_by_votes(min(found, key=lambda groups: _spread(part.features, groups)), part), part.classes
 
 
@@ -29,6 +28,19 @@ def _perplexity(labels: Int[Tensor, " n"]) -> float:
     """How many classes there are, counted by how often each is named."""
     shares = torch.bincount(labels).double() / len(labels)
     return float(torch.special.entr(shares).sum().exp())
+
+
+def _far_apart(
+    features: Float[Tensor, "n features"], count: int, drawn: torch.Generator
+) -> Float[Tensor, "count features"]:
+    """Where k-means starts: features drawn by their squared distance to those drawn before (k-means++)."""
+    places = [int(torch.randint(len(features), (), generator=drawn))]
+    distances = torch.full_like(features[:, 0], torch.inf)
+    for _ in range(count - 1):
+        distances = distances.minimum((features - features[places[-1]]).square().sum(dim=1))
+        # Where no feature differs any more, one is as good as another.
+        places.append(int(torch.multinomial(distances.cpu().clamp(min=1e-12), 1, generator=drawn)))
+    return features[places]
 
 
 def _spread(features: Float[Tensor, "n features"], groups: Int[Tensor, " n"]) -> float:
