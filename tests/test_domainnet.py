@@ -2,7 +2,7 @@
 
 import gzip
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,12 +19,7 @@ READING = Reading(size=8, workers=0)
 LISTS = Path(__file__).parents[2] / "shared" / "data" / "domainnet_lists"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is learnt of these files is forgotten with them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRCL_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import gc
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,7 @@ from learners import QUICK, fitted, labels, pixels, write_flat, write_labelled
 SHORT = {"mcd": {"mcd.warm_up_steps": 2}, "dada": {"dada.warm_up_steps": 2}}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRCL_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")
