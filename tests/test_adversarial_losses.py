@@ -109,9 +109,16 @@ def test_danns_reversal_grows_from_nothing_to_one(progress: float, strength: flo
     assert reversal_strength(progress) == pytest.approx(strength)
 
 
-def test_schedules_start_at_one_and_never_rise() -> None:
-    for factor in SCHEDULES.values():
-        values = [factor(step / 50) for step in range(51)]
-        assert values[0] == pytest.approx(1)
-        assert values == sorted(values, reverse=True)
-        assert values[-1] >= 0
+@pytest.mark.parametrize("name", ["constant", "cosine", "inverse"])
+def test_schedules_start_at_one_and_never_rise(name: str) -> None:
+    values = [SCHEDULES[name](step / 50) for step in range(51)]
+    assert values[0] == pytest.approx(1)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] >= 0
+
+
+def test_a_warm_schedule_rises_from_nothing_and_is_the_cold_one_after_a_fifth() -> None:
+    warm, cold = ([SCHEDULES[name](step / 50) for step in range(51)] for name in ("warm_cosine", "cosine"))
+    assert warm[0] == 0
+    assert warm[:10] == sorted(warm[:10])
+    assert warm[10:] == cold[10:]

@@ -1,8 +1,14 @@
 """The laws of the target's style: phases stay, low amplitudes are the other's, nothing else changes."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 
-from grcl.methods.style import half_in_style_of, in_style_of, veiled
+from grcl.data.feeds import Samples
+from grcl.methods.grcl_plus import GrclPlus
+from grcl.methods.style import in_style_of, veiled
+from grcl.networks import Network, build
 
 
 def soft_images(count: int, seed: int) -> torch.Tensor:
@@ -34,15 +40,6 @@ def test_an_image_in_its_own_style_is_itself() -> None:
     assert torch.allclose(in_style_of(images, images, 0.3), images, atol=1e-6)
 
 
-def test_every_other_image_stays_as_it_is() -> None:
-    images, target = soft_images(7, 0), soft_images(3, 1)
-    styled = half_in_style_of(target, images, 0.1)
-    assert torch.equal(styled[1::2], images[1::2])
-    assert all(not torch.equal(a, b) for a, b in zip(styled[::2], images[::2], strict=True))
-    partners = target[[0, 2, 1, 0]]
-    assert torch.equal(styled[::2], in_style_of(partners, images[::2], 0.1))
-
-
 def test_a_veil_is_another_image_of_the_target_and_never_more_than_its_share() -> None:
     target = soft_images(5, 1)
     torch.manual_seed(0)
@@ -56,3 +53,15 @@ def test_a_veil_is_another_image_of_the_target_and_never_more_than_its_share() -
 def test_without_a_share_nothing_shows_through() -> None:
     images = soft_images(3, 0)
     assert torch.equal(veiled(soft_images(2, 1), images, 0.0), images)
+
+
+@pytest.mark.parametrize("style", [True, False])
+def test_every_other_labelled_image_meets_the_target_and_the_others_stay(style: bool) -> None:
+    method = GrclPlus(build(Network(), 4), GrclPlus.Config(style=style))
+    target = Samples(soft_images(3, 1), torch.arange(3))
+    labelled = Samples(soft_images(7, 0), torch.arange(7), torch.zeros(7, dtype=torch.long))
+    met = method.meet_target(labelled, target).images
+    assert torch.equal(met[1::2], labelled.images[1::2])
+    assert all(not torch.equal(a, b) for a, b in zip(met[::2], labelled.images[::2], strict=True))
+    unlabelled = method.meet_target(replace(labelled, labels=None), target).images
+    assert all(not torch.equal(a, b) for a, b in zip(unlabelled, labelled.images, strict=True))

@@ -6,11 +6,17 @@ from typing import Literal
 
 from torch.optim import Optimizer
 
-ScheduleName = Literal["constant", "cosine", "inverse"]
+ScheduleName = Literal["constant", "cosine", "warm_cosine", "inverse"]
+
+
+def _cosine(progress: float) -> float:
+    return 0.5 * (1 + math.cos(math.pi * progress))
+
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda _: 1.0,
-    "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
+    "cosine": _cosine,
+    "warm_cosine": lambda progress: min(1.0, 5 * progress) * _cosine(progress),  # for a fifth of the stage it rises
     "inverse": lambda progress: (1 + 10 * progress) ** -0.75,  # DANN's
 }
 

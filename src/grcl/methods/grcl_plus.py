@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+import torch
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
 from grcl.methods.optimizers import Sgd, Share
 from grcl.methods.self_training import SelfTraining, SelfTrainingSettings
-from grcl.methods.style import half_in_style_of, veiled
+from grcl.methods.style import in_style_of, veiled
 from grcl.networks.classifier import Classifier
 from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
@@ -40,13 +41,13 @@ class GrclPlus(Method):
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
         veil: Share = 0.4
-        """How far another image of the target shows through every image, at most; 0 for no such veil."""
+        """How far another image of the target shows through an image, at most; 0 for no such veil."""
         style: bool = True
-        """Whether every other labelled image is shown in the style of a target image."""
+        """Whether labelled images are shown in the style of a target image."""
         style_band: Share = 0.1
         """Up to which frequency an image takes over the amplitudes of the other, as a share of its size."""
         self_training: SelfTrainingSettings = SelfTrainingSettings()
-        optimizer: Sgd = Sgd()
+        optimizer: Sgd = Sgd(schedule="warm_cosine")
 
     def __init__(self, network: Classifier, config: Config) -> None:
         super().__init__(network, config)
@@ -63,7 +64,7 @@ class GrclPlus(Method):
 
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         self.self_training.refresh(self.network, progress)
-        met = {name: self._meet_target(samples, batch["target"]) for name, samples in batch.items()}
+        met = {name: self.meet_target(samples, batch["target"]) for name, samples in batch.items()}
         labelled = {
             name: partial(classification_loss_in_parts, self.network, met[name]) for name in batch if name != "target"
         }
@@ -80,13 +81,20 @@ class GrclPlus(Method):
         )
         return {"labelled share": self.self_training.share(), **log, "alarm/classes": self.self_training.classes()}
 
-    def _meet_target(self, samples: Samples, target: Samples) -> Samples:
-        """The same images under a veil of the target, and those with labels partly in its style."""
-        images = samples.images
-        if self.config.veil:
-            images = veiled(target.images, images, self.config.veil)
-        if self.config.style and samples.labels is not None:
-            images = half_in_style_of(target.images, images, self.config.style_band)
+    def meet_target(self, samples: Samples, target: Samples) -> Samples:
+        """The target's images under veils of each other; every other labelled image under such a veil, in its style.
+
+        The others stay as they are, or a source far from the target would be unlearned. Batches are in random order,
+        so no draw is needed to choose.
+        """
+        if samples.labels is None:
+            return replace(samples, images=veiled(target.images, samples.images, self.config.veil))
+        images = samples.images.clone()
+        met = veiled(target.images, images[::2], self.config.veil)
+        if self.config.style:
+            partners = target.images[torch.arange(len(met), device=met.device) % len(target.images)]
+            met = in_style_of(partners, met, self.config.style_band)
+        images[::2] = met
         return replace(samples, images=images)
 
     def _weights(self, labelled: list[str]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Images that meet the target: in its style, or under a veil of another image of it."""
+"""Images that meet the target: in the style of one of its images, or under a veil of another."""
 
 import torch
 from torch import Tensor
@@ -16,16 +16,6 @@ def in_style_of(
     amplitude = torch.where(_is_low(images, band), borrowed, spectrum.abs())
     styled: Tensor = torch.fft.irfft2(torch.polar(amplitude, spectrum.angle()), s=images.shape[-2:])
     return styled.clamp(0, 1)
-
-
-def half_in_style_of(
-    target: Float[Tensor, "target 3 height width"], images: Float[Tensor, "batch 3 height width"], band: float
-) -> Float[Tensor, "batch 3 height width"]:
-    """Every other image in the style of a target image. Batches are in random order, so no draw is needed."""
-    partners = target[torch.arange(0, len(images), 2, device=images.device) % len(target)]
-    styled = images.clone()
-    styled[::2] = in_style_of(partners, images[::2], band)
-    return styled
 
 
 def veiled(
