@@ -242,7 +242,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
 
 def verdict_on(network: Classifier, target: Tensor, folder: Path, rate: float = 0.01) -> tuple[Verdict, Classifier]:
     """What is said of a real adaptation to these images, and the network that it made."""
-    config = GrclPlus.Config(optimizer=Sgd(rate=rate))
+    config = GrclPlus.Config(optimizer=Sgd(rate=rate, schedule="warm_cosine"))
     method = METHODS["grcl_plus"](deepcopy(network), config)
     stage = Stage(1, SOURCE, (), ImageArray(target), Augmentation(flip_probability=0.0))
     before = look_over(method.eval(), stage)
@@ -261,11 +261,11 @@ def test_sabotage_is_worse(taught: Classifier, tmp_path: Path) -> None:
     shuffled = honest.flatten(2).gather(2, order).view_as(honest)
     for name, target in {"noise": noise, "shuffled": shuffled}.items():
         assert verdict_on(taught, target, tmp_path / name)[0].word == "worse", name
-    assert verdict_on(taught, honest, tmp_path / "rate", rate=3.0)[0].word == "worse"
+    assert verdict_on(taught, honest, tmp_path / "rate", rate=0.3)[0].word == "worse"
 
 
 def test_an_honest_adaptation_is_not_worse(taught: Classifier, tmp_path: Path) -> None:
-    target, test = make("noisy", 96, "train"), make("noisy", 96, "test")
+    target, test = make("noisy", 96, "train"), make("noisy", 960, "test")
     verdict, network = verdict_on(taught, pixels_of(target), tmp_path / "honest")
     change = accuracy(network, test, CPU) - accuracy(taught, test, CPU)
     assert verdict.word == ("better" if change > 0.03 else "worse" if change < -0.03 else "no change"), change
