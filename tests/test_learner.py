@@ -312,9 +312,9 @@ def test_without_a_directory_it_is_the_same_and_leaves_nothing(learner: Learner)
 
 
 def test_settings_of_a_fit_hold_and_what_it_has_chosen_stays(learner: Learner) -> None:
-    entry = learner.adapt(pixels("dark"), if_worse="keep", settings={"training.epochs": 2})
+    entry = learner.adapt(pixels("dark"), if_worse="keep", settings={"training.epochs": 3})
     assert entry.settings is not None
-    assert entry.settings["training"]["epochs"] == 2
+    assert entry.settings["training"]["epochs"] == 3
     assert entry.settings["memory"]["size"] == 12
     with pytest.raises(Refusal, match="chosen by grcl fit"):
         learner.adapt(pixels("dark"), settings={"network.name": "resnet18"})
