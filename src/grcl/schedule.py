@@ -16,9 +16,7 @@ def _cosine(progress: float) -> float:
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda _: 1.0,
     "cosine": _cosine,
-    "warm_cosine": lambda progress: (
-        min(1.0, 5 * progress) * _cosine(progress)
-    ),  # from zero, for a fifth of a stage
+    "warm_cosine": lambda progress: min(1.0, 5 * progress) * _cosine(progress),  # from zero, for a fifth of a stage
     "inverse": lambda progress: (1 + 10 * progress) ** -0.75,  # DANN's
 }
 
