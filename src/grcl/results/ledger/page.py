@@ -65,8 +65,10 @@ def _verdicts(made: Sequence[Section]) -> str:
 
 def _verdict(claim: Claim, evidence: Evidence) -> str:
     verdict = claim.judge(evidence)
-    numbers = escaped_markdown("; ".join(part.text for part in verdict.parts))
-    return f"- {escaped_markdown(evidence.name)}: **{verdict.outcome.value}**: {numbers}."
+    told = [part.text for part in verdict.parts if part.is_run]
+    left = len(verdict.parts) - len(told)
+    told += [f"{left} of {len(verdict.parts)} comparisons not run"] if left else []
+    return f"- {escaped_markdown(evidence.name)}: **{verdict.outcome.value}**: {escaped_markdown('; '.join(told))}."
 
 
 def _section(section: Section) -> str:
