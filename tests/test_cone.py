@@ -130,6 +130,7 @@ def test_a_projected_gradient_stays_where_it_is(cone: Cone) -> None:
 
 @settings(deadline=None)
 @given(cones(), st.floats(1e-6, 1e6))
+@example(([0, 0, 2], [[0, 1, 1], [1, 3, 2], [-2, -3, -3], [1, 0, 1]]), 2.0)  # three rows add up to zero
 def test_a_longer_gradient_has_a_longer_projection(cone: Cone, factor: float) -> None:
     g, G = tensors(cone)
     z, scaled = project_onto_cone(g, G).gradient, project_onto_cone(factor * g, G).gradient

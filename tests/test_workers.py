@@ -96,6 +96,17 @@ def test_batches_read_ahead_are_those_read_one_by_one_from_any_step_on(data: Pat
     assert list(feeder(data, workers).batches(5, 5)) == []
 
 
+def test_workers_that_were_started_elsewhere_find_relative_paths(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = torch.arange(4)
+    monkeypatch.chdir(tmp_path)
+    expected = files_of(data, "white", workers=1).read(places)  # by now the worker is there
+    monkeypatch.chdir(data)
+    here = files_of(data, "white", workers=1)
+    assert torch.equal(ImageFiles(Path(), here.names, 32, workers=1).read(places), expected)
+
+
 def test_evaluation_sees_the_same_images_in_their_order(data: Path) -> None:
     here, there = (Joined([files_of(data, name, workers) for name in ("noisy", "dark")]) for workers in (0, 2))
     assert torch.equal(map_images(lambda batch: batch, here, CPU), map_images(lambda batch: batch, there, CPU))

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import cache
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
@@ -35,7 +36,9 @@ def start(
     chunks = [paths[first : first + CHUNK] for first in range(0, len(paths), CHUNK)]
     if workers == 0:
         return lambda: [function(chunk, *arguments) for chunk in chunks]
-    answers: list[Future[Answer]] = [staff(workers).ask(function, chunk, *arguments) for chunk in chunks]
+    # The workers may have been started in another folder than the one that is current now.
+    asked = [[str(Path(path).absolute()) for path in chunk] for chunk in chunks]
+    answers: list[Future[Answer]] = [staff(workers).ask(function, chunk, *arguments) for chunk in asked]
     return lambda: [answer.result() for answer in answers]
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from grcl.gradients.nonnegative import nonnegative_least_squares
 from grcl.shapes import Float
 
 # Columns that are made 64 bits wide at a time: three rows of them stay in the cache of a CPU.
@@ -103,12 +104,7 @@ def _two_constraints(cosine: Float[Tensor, ""], slopes: Float[Tensor, " 2"], res
 
 
 def _many_constraints(gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"], resolution: float) -> Tensor:
-    """min ½‖Ru − b‖², u ≥ 0, with RᵀR = Q and Rᵀb = −s: bounded least squares. Only m × m leaves the device.
-
-    scipy's own nnls is wrong on the border of the cone since 1.15 (scipy issue 25389).
-    """
-    from scipy.optimize import lsq_linear
-
+    """min ½‖Ru − b‖², u ≥ 0, with RᵀR = Q and Rᵀb = −s. Only m × m leaves the device."""
     if not gram.isfinite().all() or not slopes.isfinite().all():
         return torch.full_like(slopes, torch.nan)
     values, vectors = torch.linalg.eigh(gram.cpu().double())
@@ -116,6 +112,4 @@ def _many_constraints(gram: Float[Tensor, "m m"], slopes: Float[Tensor, " m"], r
     if not is_kept.any():
         return torch.zeros_like(slopes)
     roots, basis = values[is_kept].sqrt(), vectors[:, is_kept]
-    R, b = (basis * roots).T.numpy(), (-(basis.T @ slopes.cpu().double()) / roots).numpy()
-    solution = lsq_linear(R, b, bounds=(0, float("inf")), method="bvls", tol=1e-14).x
-    return torch.from_numpy(solution).clamp(min=0).to(slopes)  # it may stop a rounding below its bound
+    return nonnegative_least_squares((basis * roots).T, -(basis.T @ slopes.cpu().double()) / roots).to(slopes)
