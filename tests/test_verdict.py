@@ -19,7 +19,7 @@ from grcl.learner import vitals as vitals_module
 from grcl.learner.own_groups import own_groups
 from grcl.learner.verdict import Footing, Verdict, judge
 from grcl.learner.vitals import neighbourhood_density, vitals
-from grcl.loop import Journal, Operator, Plan, Task, train
+from grcl.loop import Journal, NotFinite, Operator, Plan, Task, train
 from grcl.memory.pseudo_labels import View
 from grcl.memory.sight import Sight, look_over
 from grcl.methods import METHODS, Method
@@ -262,6 +262,8 @@ def test_sabotage_is_worse(taught: Classifier, tmp_path: Path) -> None:
     for name, target in {"noise": noise, "shuffled": shuffled}.items():
         assert verdict_on(taught, target, tmp_path / name)[0].word == "worse", name
     assert verdict_on(taught, honest, tmp_path / "rate", rate=0.3)[0].word == "worse"
+    with pytest.raises(NotFinite):  # there is no model to judge
+        verdict_on(taught, honest, tmp_path / "huge", rate=3.0)
 
 
 def test_an_honest_adaptation_is_not_worse(taught: Classifier, tmp_path: Path) -> None:
