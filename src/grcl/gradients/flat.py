@@ -28,9 +28,9 @@ def _arranged(part: Float[Tensor, " n"], parameter: Tensor) -> Tensor:
     return part.view(count, height, width, channels).permute(0, 3, 1, 2)
 
 
-def flatten(tensors: Sequence[Tensor]) -> Float[Tensor, " p"]:
-    """The entries of all tensors in one new vector."""
-    vector = tensors[0].new_empty(sum(tensor.numel() for tensor in tensors))
+def flatten(tensors: Sequence[Tensor], out: Float[Tensor, " p"] | None = None) -> Float[Tensor, " p"]:
+    """The entries of all tensors in one vector, `out` or a new one."""
+    vector = tensors[0].new_empty(sum(tensor.numel() for tensor in tensors)) if out is None else out
     for piece, tensor in zip(pieces_of(vector, tensors), tensors, strict=True):
         piece.copy_(tensor.detach())
     return vector

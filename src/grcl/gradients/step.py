@@ -15,8 +15,8 @@ from grcl.shapes import Bool, Float
 # A loss may come in parts that add up to it, so that a batch larger than the memory of a GPU is taken piece by piece.
 Loss = Callable[[], Tensor | Iterable[Tensor]]
 
-# The buffer of an optimiser's last step: new pages every time would cost more than what is written into them.
-_ROWS: WeakKeyDictionary[Optimizer, Tensor] = WeakKeyDictionary()
+# The room of an optimiser's last step: new pages every time would cost more than what is written into them.
+_ROOM: WeakKeyDictionary[Optimizer, Tensor] = WeakKeyDictionary()
 
 
 def descend(loss: Tensor, *optimizers: Optimizer) -> None:
@@ -42,26 +42,28 @@ def descend_within(
         raise ValueError(f"no loss is named {', '.join(sorted(unknown))}; there are: {', '.join(losses)}")
     names = [name for name in losses if name not in constraints] + list(constraints)
     parameters = parameters_of(optimizer)
-    rows = _rows(optimizer, len(names), parameters)
+    *rows, gradient = room = _room(optimizer, len(names) + 1, parameters)
     values, reached = [], [False] * len(parameters)
     for name, row in zip(names, rows, strict=True):
         value, reached_by_it = _differentiate(losses[name](), parameters, row)
         reached = [a or b for a, b in zip(reached, reached_by_it, strict=True)]
         values.append(value)
-    distributed.average(rows)
+    distributed.average(room[:-1])
 
-    weights = rows.new_tensor([objective.get(name, 0.0) for name in names])
-    gradient, limits = weights @ rows, rows[len(names) - len(constraints) :]
+    weights = gradient.new_tensor([objective.get(name, 0.0) for name in names])
+    torch.mv(room[:-1].T, weights, out=gradient)
     log = {f"loss/{name}": value for name, value in zip(names, values, strict=True)}
     if not constraints:
         assign(parameters, gradient, reached)
         optimizer.step()
         return log
 
+    limits = room[len(names) - len(constraints) : -1]
     length, (gram, slopes) = gradient.norm(), dual_problem(limits, gradient)
     multipliers = solve_dual(gram, slopes, gradient.dtype)
     assign(parameters, gradient.addmv_(limits.T, multipliers.to(gradient)), reached)
-    before = flatten(parameters)
+    # The row of a loss that is no constraint has done its work.
+    before = flatten(parameters, out=rows[0] if len(names) > len(constraints) else None)
     optimizer.step()
     opposed = _opposed(limits, gram.diagonal().sqrt(), before, parameters)
     return log | _diagnosis(constraints, length, opposed, (gram, slopes, multipliers))
@@ -80,13 +82,13 @@ def _differentiate(
     return value, reached
 
 
-def _rows(optimizer: Optimizer, count: int, parameters: Sequence[Tensor]) -> Float[Tensor, "count p"]:
+def _room(optimizer: Optimizer, count: int, parameters: Sequence[Tensor]) -> Float[Tensor, "count p"]:
     """Room for so many gradients, kept as long as the optimiser."""
     size = sum(parameter.numel() for parameter in parameters)
-    rows = _ROWS.get(optimizer)
-    if rows is None or rows.shape != (count, size) or rows.device != parameters[0].device:
-        rows = _ROWS[optimizer] = parameters[0].new_empty(count, size)
-    return rows
+    room = _ROOM.get(optimizer)
+    if room is None or room.shape != (count, size) or room.device != parameters[0].device:
+        room = _ROOM[optimizer] = parameters[0].new_empty(count, size)
+    return room
 
 
 def _opposed(
