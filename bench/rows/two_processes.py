@@ -10,27 +10,31 @@ from pathlib import Path
 from bench.line import Line, at_least, seconds
 from bench.timing import Times
 
-RUN = ("run", "mini", "--targets", "mnist", "--training.threads", "1", "--training.epochs", "1", "--stage0.epochs", "1")
+RUN = ("run", "mini", "--targets", "mnist", "--training.threads", "1", "--training.epochs", "3", "--stage0.epochs", "1")
+BATCH = 256
 TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone")
 
 
 def measure(rounds: int) -> Iterator[Line]:
+    """Two processes share the batch of one, or have as many images each as the one."""
     works = {
-        "one": lambda: _seconds_per_image("-m", "grcl"),
-        "two": lambda: _seconds_per_image(*TORCHRUN, "-m", "grcl"),
+        "one": lambda: _seconds_per_image(BATCH, "-m", "grcl"),
+        "shared": lambda: _seconds_per_image(BATCH, *TORCHRUN, "-m", "grcl"),
+        "each": lambda: _seconds_per_image(2 * BATCH, *TORCHRUN, "-m", "grcl"),
     }
     times = Times(works, max(1, rounds // 2))
-    speeds = (f"{1 / times.of(name):,.0f}/s" for name in ("two", "one"))
-    what = "GRCL, LeNet-5, images/s: 2 processes / 1 process, one thread each"
-    yield Line("two processes", what, *speeds, times.ratio("one", "two"), at_least(1.7))
+    for name, batches in {"each": f"batches of {2 * BATCH} and {BATCH}", "shared": f"batches of {BATCH}"}.items():
+        speeds = (f"{1 / times.of(which):,.0f}/s" for which in (name, "one"))
+        what = f"GRCL, LeNet-5, images/s: 2 processes / 1, one thread each, {batches}"
+        yield Line("two processes", what, *speeds, times.ratio("one", name), at_least(1.7))
     yield from _reductions()
 
 
-def _seconds_per_image(*launcher: str) -> float:
+def _seconds_per_image(batch_size: int, *launcher: str) -> float:
     """Of the training of stage 1, as the run itself has logged it."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-W", "ignore", *launcher, *RUN, "--out", folder]
-        subprocess.run(command, capture_output=True, check=True)
+        command = [sys.executable, "-W", "ignore", *launcher, *RUN, "--training.batch_size", str(batch_size)]
+        subprocess.run([*command, "--out", folder], capture_output=True, check=True)
         log = map(json.loads, (Path(folder) / "log.jsonl").read_text().splitlines())
         (stage,) = (line for line in log if line["kind"] == "stage")
         return float(stage["seconds"] / stage["images"])

@@ -1,0 +1,24 @@
+"""What a run tells about the machine it ran on."""
+
+import subprocess
+import sys
+
+import torch
+
+PEAK = "from grcl.runtime.environment import peak_memory as peak\n"
+
+
+def numbers_of(code: str) -> list[int]:
+    """What a process of its own prints."""
+    done = subprocess.run([sys.executable, "-c", PEAK + code], capture_output=True, text=True, check=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_the_peak_is_what_was_held_though_it_is_held_no_more() -> None:
+    before, after = numbers_of("import torch; print(peak()); torch.ones(64 << 20); print(peak())")
+    assert 240 << 20 < after - before < 300 << 20
+
+
+def test_the_peak_of_a_process_does_not_count_its_parent() -> None:
+    held = torch.ones(256 << 20)  # a gigabyte
+    assert numbers_of("print(peak())")[0] < held.nbytes
