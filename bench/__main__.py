@@ -14,8 +14,10 @@ from bench.line import Goal, Line
 from bench.rows import ROWS
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
 PAGE = HERE.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
+Found = dict[str, dict[str, Any]]
 HEAD = ("row", "what", "ours", "against", "ratio", "goal", "met")
 
 
@@ -28,25 +30,26 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.rows) - set(ROWS):
         parser.error(f"no row is named {', '.join(sorted(unknown))}; there are: {', '.join(ROWS)}")
-    clock = {"BENCH_CLOCK": "cpu"} if given.cpu else {}
-    lines: list[Line] = []
-    reasons: dict[str, str] = {}
-    for row in given.rows or ROWS:
-        for entry in _entries(row, given.rounds, os.environ | {"OMP_NUM_THREADS": "1"} | clock):
-            if "cannot_run" in entry:
-                reasons[row] = entry["cannot_run"]
-                sys.stderr.write(f"{row}: cannot run: {entry['cannot_run']}\n")
-            else:
-                lines.append(_line(entry))
-                sys.stderr.write("  ".join(lines[-1].cells()) + "\n")
-    table = _table(lines, reasons)
-    sys.stdout.write(table)
+    found = {row: _measured(row, given.rounds, given.cpu) for row in given.rows or ROWS}
+    sys.stdout.write(_table(found))
     if given.keep:
-        _keep(lines, reasons, table, "CPU seconds" if given.cpu else "seconds")
+        _keep(found)
+
+
+def _measured(row: str, rounds: int, cpu: bool) -> dict[str, Any]:
+    """The lines of a row, told as they come; one that breaks off says so, and the others go on."""
+    lines, reason = [], None
+    for entry in _entries(row, rounds, os.environ | {"OMP_NUM_THREADS": "1"} | ({"BENCH_CLOCK": "cpu"} if cpu else {})):
+        if reason := entry.get("cannot_run"):
+            sys.stderr.write(f"{row}: cannot run: {reason}\n")
+        else:
+            lines.append(entry)
+            sys.stderr.write("  ".join(_line(entry).cells()) + "\n")
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {'CPU seconds' if cpu else 'seconds'}"
+    return {"machine": machine, "lines": lines, "cannot_run": reason}
 
 
 def _entries(row: str, rounds: int, environment: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """The lines of a row as they come; one that breaks off says so, and the others go on."""
     command = [sys.executable, "-W", "ignore", "-m", "bench.row", row, str(rounds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=HERE.parent) as process:
         assert process.stdout is not None
@@ -60,9 +63,10 @@ def _line(entry: dict[str, Any]) -> Line:
     return Line(**{**entry, "goal": goal and Goal(*goal)})
 
 
-def _table(lines: list[Line], reasons: dict[str, str]) -> str:
-    rows = [HEAD, *(line.cells() for line in lines)]
-    rows += [(row, f"cannot run: {reason}", "", "", "", "", "") for row, reason in reasons.items()]
+def _table(found: Found) -> str:
+    rows = [HEAD, *(_line(entry).cells() for row in found.values() for entry in row["lines"])]
+    broken = {name: row["cannot_run"] for name, row in found.items() if row["cannot_run"]}
+    rows += [(name, f"cannot run: {reason}", "", "", "", "", "") for name, reason in broken.items()]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     padded = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
@@ -71,12 +75,14 @@ def _table(lines: list[Line], reasons: dict[str, str]) -> str:
     return "\n".join([padded[0], rule, *padded[1:]]) + "\n"
 
 
-def _keep(lines: list[Line], reasons: dict[str, str], table: str, unit: str) -> None:
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {unit}"
-    results = {"machine": machine, "lines": [line.as_json() for line in lines], "cannot_run": reasons}
-    (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+def _keep(found: Found) -> None:
+    """Rows that were measured before, and not now, stay."""
+    kept: Found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    kept = {row: (kept | found)[row] for row in ROWS if row in kept | found}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    machines = "; ".join(sorted({row["machine"] for row in kept.values()}))
     before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{machine}\n{END}{rest.split(END)[1]}")
+    PAGE.write_text(f"{before}{BEGIN}\n{_table(kept)}\n{machines}\n{END}{rest.split(END)[1]}")
 
 
 if __name__ == "__main__":

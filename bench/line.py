@@ -1,6 +1,6 @@
 """One line of the table."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Goal(NamedTuple):
@@ -35,9 +35,6 @@ class Line(NamedTuple):
     def cells(self) -> tuple[str, ...]:
         goal = "" if self.goal is None else str(self.goal)
         return self.row, self.what, self.ours, self.against, f"{self.ratio:.2f}", goal, self.verdict
-
-    def as_json(self) -> dict[str, Any]:
-        return {**self._asdict(), "goal": self.goal and str(self.goal), "met": self.verdict or None}
 
 
 def at_most(bound: float) -> Goal:
