@@ -129,6 +129,7 @@ def test_the_settings_of_another_method_are_unknown() -> None:
         ("training.epochs", "many\nmore"),
         ("training.epochs", [1]),
         ("training.epochs", None),
+        ("training.epochs", "none"),
         ("training.device", "gpu"),
         ("training.checkpoint_seconds", -1.0),
         ("memory.size", 0),
@@ -149,6 +150,14 @@ def test_the_settings_of_another_method_are_unknown() -> None:
 )
 def test_a_value_that_cannot_be_is_refused_under_its_key(key: str, value: Any) -> None:
     assert refusal({key: value}).startswith(f"{key} = {value!r}: ")
+
+
+@pytest.mark.parametrize("word", ["none", "None"])
+def test_an_optional_setting_is_given_back_by_the_word_none(word: str) -> None:
+    optional = [flag.key for flag in flags(settings_class("grcl")) if flag.default is None]
+    assert optional
+    values = dict(leaves(resolve("mini", "grcl", dict.fromkeys(optional, word)).as_json()))
+    assert {values[key] for key in optional} == {None}
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:

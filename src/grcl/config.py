@@ -152,12 +152,18 @@ def _values(
 ) -> dict[str, Any]:
     """All settings by key; the sections of other methods, which a preset may have, are passed over."""
     chosen = {key: value for key, value in preset.items() if key not in METHODS or key == method}
-    values = {flag.key: flag.default for flag in flags(record)}
+    settings = {flag.key: flag for flag in flags(record)}
+    values = {key: flag.default for key, flag in settings.items()}
     for key, value in {**flat(chosen), **overrides}.items():
         if key not in values or key in ("benchmark", "method"):
             raise Refusal(unknown_key(record, key))
-        values[key] = value
+        values[key] = None if _is_none(value, settings[key].field) else value
     return values | {"method": method}
+
+
+def _is_none(value: Any, entry: FieldInfo) -> bool:
+    """Whether a word, from the command line or a TOML file, says that an optional setting has no value."""
+    return type(None) in get_args(entry.annotation) and isinstance(value, str) and value.lower() == "none"
 
 
 def _validated(record: type[Record], values: dict[str, Any]) -> Record:
