@@ -78,11 +78,17 @@ def _table(found: Found) -> str:
 def _keep(found: Found) -> None:
     """Rows that were measured before, and not now, stay."""
     kept: Found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    kept = {row: (kept | found)[row] for row in ROWS if row in kept | found}
+    kept |= {row: entry for row, entry in found.items() if row not in kept or not entry["cannot_run"]}
+    kept = {row: kept[row] for row in ROWS if row in kept}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-    machines = "; ".join(sorted({row["machine"] for row in kept.values()}))
+    by_machine = {machine: [row for row in kept if kept[row]["machine"] == machine] for machine in _machines(kept)}
+    machines = "; ".join(f"{machine} ({', '.join(rows)})" for machine, rows in by_machine.items())
     before, rest = PAGE.read_text().split(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{_table(kept)}\n{machines}\n{END}{rest.split(END)[1]}")
+
+
+def _machines(kept: Found) -> list[str]:
+    return sorted({row["machine"] for row in kept.values()})
 
 
 if __name__ == "__main__":

@@ -176,9 +176,12 @@ def test_clamping_warns_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_variants_get_directories_of_their_own() -> None:
     assert main(["run", "tiny", "--method", "source_only", *QUICK]) == 0
     assert main(["run", "tiny", "--method", "source_only", *QUICK, "--targets", "dark+noisy"]) == 0
+    Path("other.toml").write_text(Path(PRESET).read_text(encoding="utf-8"), encoding="utf-8")
+    assert main(["run", "tiny", "--method", "source_only", *QUICK, "--preset", "other.toml"]) == 0
     names = {path.name for path in Path("runs/tiny/source_only").iterdir()}
-    assert len(names) == 2
-    assert any("targets=dark+noisy" in name for name in names)
+    assert len(names) == 3
+    assert sum("targets=dark+noisy" in name for name in names) == 1
+    assert sum(name.startswith("other,") for name in names) == 1
 
 
 def test_every_setting_has_a_flag_with_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,6 +83,7 @@ def test_the_words_of_a_run_give_exactly_its_settings() -> None:
     common = {"memory.selection": "diverse", "stage0.augment_source": True, "source": "white", "training.device": "cpu"}
     runs = plan(design("grcl", "multi_task", seeds=[3], common=common, varied=varied, ablations=list(ABLATIONS)))
     assert len(runs) > 10
+    runs += plan(design("source_only", common={"source": "white+dark+noisy"}))
     for run in runs:
         assert again(run) == run.settings
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from grcl.benchmarks import BENCHMARKS
-from grcl.config import RunSettings, flags, resolve, settings_class, variant
+from grcl.config import RunSettings, flags, read_preset, resolve, resolve_learner, settings_class, variant
 from grcl.methods import METHODS
 from grcl.runtime.errors import Refusal
 from grcl.runtime.run_directory import variant_name
@@ -51,6 +51,15 @@ def test_every_preset_is_valid_for_every_method(preset: str, method: str) -> Non
     assert (settings.benchmark, settings.method) == (benchmark, method)
     assert isinstance(settings.own, METHODS[method].Config)
     assert variant(settings, preset) == {}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_learner_takes_every_preset_but_for_its_stream(preset: str) -> None:
+    values = read_preset(preset)
+    settings = resolve_learner("grcl_plus", {}, values)
+    wanted = {key: value for key, value in leaves(values) if key.partition(".")[0] in ("training", "memory", "network")}
+    found = dict(leaves(settings.as_json()))
+    assert {key: found[key] for key in wanted} == wanted
 
 
 @pytest.mark.parametrize("method", METHODS)

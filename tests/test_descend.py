@@ -274,6 +274,21 @@ def test_a_loss_in_parts_is_their_sum(count: int) -> None:
     assert_close(our_log, whole_log, atol=1e-6, rtol=0)
 
 
+def test_a_network_may_change_its_precision_between_steps() -> None:
+    network = nn.Linear(3, 1)
+    optimizer = SGD(network.parameters(), lr=0.1)
+    images = torch.randn(4, 3)
+    for dtype in (torch.float32, torch.float64):
+        network.to(dtype)
+        losses = {
+            "new": lambda d=dtype: network(images.to(d)).square().mean(),
+            "old": lambda d=dtype: -network(images.to(d)).mean(),
+        }
+        descend_within(losses, {"new": 1.0}, ["old"], optimizer)
+        assert network.weight.grad is not None
+        assert network.weight.grad.dtype == dtype
+
+
 def test_the_order_of_weights_in_memory_makes_no_difference() -> None:
     def train(memory_format: torch.memory_format) -> list[Tensor]:
         torch.manual_seed(0)

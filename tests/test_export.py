@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,21 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
     monkeypatch.setattr(export, "find_spec", lambda name: None if name == "onnxscript" else object())
     with pytest.raises(Refusal, match=r"needs the package onnxscript; pip install 'grcl\[export\]'"):
         export_model(network, NAMES, 32, "onnx", tmp_path / "model.onnx", pixels)
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    """In a process of its own, where nobody checks the types of arguments."""
+    script = """
+import torch
+from pathlib import Path
+from grcl.learner.export import export_model
+from grcl.networks import Network, build
+images = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+export_model(build(Network(name="lenet5"), 2), ("a", "b"), 32, "zip", Path("model.zip"), images)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert "Refusal: format = 'zip'; it takes onnx, export, safetensors" in done.stderr
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_place_that_cannot_be_written_is_refused(network: Classifier, pixels: Tensor, tmp_path: Path) -> None:

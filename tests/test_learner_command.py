@@ -347,6 +347,8 @@ def test_odd_files_are_taken_or_passed_over(here: Path, capsys: pytest.CaptureFi
     (entry,) = json.loads(said(capsys, "history", "--json"))[3:]
     assert entry["data"]["images"] == 24 + 11
     assert entry["data"]["note"] == "1 file of other kinds passed over; 3 unreadable images left out"
+    assert main(["adapt", str(odd), "--state", "state", "--images.unreadable", "refuse"]) != 0
+    assert "images.unreadable = skip" in capsys.readouterr().err
     main(["predict", odd.name, "--state", "state"])
     streams = capsys.readouterr()
     assert len(streams.out.splitlines()) == 1 + 24 + 11

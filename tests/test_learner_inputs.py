@@ -2,13 +2,16 @@
 
 import logging
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from grcl import Learner
 from grcl.data.reading import Reading
 from grcl.learner.inputs import Data, first_look, read_labelled, read_unlabelled
 from grcl.runtime.errors import Refusal
@@ -110,6 +113,23 @@ def test_an_empty_folder_and_a_missing_one_are_refused(folder: Path) -> None:
     (folder / "cat").mkdir()
     with pytest.raises(Refusal, match="no image in the class folders"):
         read_labelled(folder, READING)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ((np.zeros((0, 8, 8), np.uint8), []), "the array holds no images"),
+        ([], "the dataset holds no images"),
+        ((), "the dataset holds no images"),
+        (5, "int is not understood"),
+        (None, "NoneType is not understood"),
+        ((np.zeros((2, 8, 8), np.uint8), [[0], [1]]), "labels of shape (2, 1) are not understood"),
+        ((np.zeros((2, 8, 8), np.uint8), 1), "labels of shape () are not understood"),
+    ],
+)
+def test_what_holds_no_labelled_images_is_refused(given: Any, sentence: str) -> None:
+    with pytest.raises(Refusal, match=re.escape(sentence)):
+        Learner().fit(*given) if isinstance(given, tuple) and given else Learner().fit(given)
 
 
 def test_an_empty_class_is_left_out_with_a_word(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from grcl.cli import main
+from grcl.cli import _run_parser, main
 from grcl.config import resolve, variant
+from grcl.flags import parse, peek
 from grcl.ledger_command import identity
 from grcl.methods import METHODS
 from grcl.results.comparison import FinishedRun
@@ -27,6 +28,7 @@ from grcl.results.run_files import RunFiles
 from grcl.results.spread import Spread
 from grcl.run import run
 from grcl.runtime.errors import Refusal
+from grcl.runtime.run_directory import flat
 from made_up import DIGITS, HOSTILE, MadeUp, Matrix, conflicts, drifting, monitor, settings, write_json
 from tiny import PRESET, tiny_settings
 
@@ -628,6 +630,21 @@ def test_a_real_run_is_kept_and_made_again_by_its_command(tmp_path: Path, monkey
     write_json(tmp_path / "again" / "environment.json", {**words, "command": command})
     assert main(keep_words(Path("again"), Path("results"))) == 0
     assert path.read_bytes() == before
+
+
+KEPT = sorted((ROOT / "results").rglob("seed-*.json"))
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.relative_to(ROOT / "results")))
+def test_the_command_of_a_kept_result_gives_its_settings(path: Path) -> None:
+    record = read(path)
+    words = shlex.split(record["command"])[2:]
+    named = peek(words)
+    preset = resolve(named.benchmark, named.method, {}, named.preset)
+    given, overrides = parse(_run_parser(preset), words, type(preset))
+    found = flat(resolve(given.benchmark, given.method, overrides, given.preset).as_json())
+    wanted = flat(record["settings"])
+    assert {key: found[key] for key in wanted} == wanted
 
 
 def test_presets_are_judged_apart(desk: Desk) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from grcl.flags import Parser, add_setting_flags, experiment_parser, parse, peek
 from grcl.learner_command import COMMANDS as LEARNER_COMMANDS
@@ -54,7 +54,7 @@ def run_command(arguments: list[str]) -> None:
     """`grcl run`."""
     from rich.console import Console
 
-    from grcl.config import resolve, variant
+    from grcl.config import resolve
 
     named = peek(arguments)
     preset = resolve(named.benchmark, named.method, {}, named.preset)
@@ -66,7 +66,7 @@ def run_command(arguments: list[str]) -> None:
     from grcl.runtime.console import set_up_logging
     from grcl.runtime.progress import Silent, display_for
 
-    path, source_models = _places(settings, variant(settings, given.preset), given.out)
+    path, source_models = _places(settings, given.preset, given.out)
     source_models = given.source_models or source_models
     console = Console(stderr=True)
     set_up_logging(console)
@@ -131,7 +131,7 @@ def _run_parser(preset: "RunSettings") -> Parser:
     parser = experiment_parser("run", COMMANDS["run"][1])
     parser.add_argument("--method", default="grcl", metavar="NAME", help=f"{', '.join(METHODS)} (grcl)")
     parser.add_argument(
-        "--out", type=Path, metavar="PATH", help="the run directory (runs/BENCHMARK/METHOD[/CHANGES]/seed-N)"
+        "--out", type=Path, metavar="PATH", help="the run directory (runs/BENCHMARK/METHOD[/PRESET,CHANGES]/seed-N)"
     )
     parser.add_argument(
         "--source-models", type=Path, metavar="PATH", help="folder of source models to share (runs/BENCHMARK/stage0)"
@@ -140,14 +140,18 @@ def _run_parser(preset: "RunSettings") -> Parser:
     return parser
 
 
-def _places(settings: "RunSettings", changes: dict[str, Any], out: Path | None) -> tuple[Path, Path]:
+def _places(settings: "RunSettings", preset: str | None, out: Path | None) -> tuple[Path, Path]:
     """The run directory, and where source models are shared."""
+    from grcl.config import variant
     from grcl.runtime.run_directory import variant_name
 
     if out is not None:
         return out, out / "stage0"
     root = Path("runs") / settings.benchmark
-    return root / settings.method / variant_name(changes) / f"seed-{settings.seed}", root / "stage0"
+    named = Path(preset or settings.benchmark).stem
+    changes = [named if named != settings.benchmark else "", variant_name(variant(settings, preset))]
+    segment = ",".join(filter(None, changes))
+    return root / settings.method / segment / f"seed-{settings.seed}", root / "stage0"
 
 
 def _show(matrix: "AccuracyMatrix", path: Path) -> None:

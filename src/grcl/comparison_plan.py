@@ -98,7 +98,7 @@ def check_folder(design: Design, runs: Sequence[PlannedRun], folder: Path) -> No
 def _refuse_differences(folder: Path, name: str, settings: dict[str, Any]) -> None:
     if not (folder / name).exists():
         return
-    found = differences(RunDirectory(folder).read_json(name), settings)
+    found = differences(RunDirectory(folder).read_settings(name), settings)
     listed = [
         f"{key} is {old} there, {new} here"
         for key, (old, new) in sorted(found.items())

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, NonNegativeFloat, NonNegativeInt, PositiveInt, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -142,8 +142,13 @@ def resolve(benchmark: str, method: str, overrides: Mapping[str, Any], preset: s
 
 
 def resolve_learner(method: str, overrides: Mapping[str, Any], preset: Mapping[str, Any]) -> LearnerSettings:
-    """A learner's settings: those of `preset`, nested as in a TOML file, with `overrides` on top, validated."""
+    """A learner's settings: those of `preset`, nested as in a TOML file, with `overrides` on top, validated.
+
+    What a preset says of a benchmark's domains and its split is passed over.
+    """
     record = learner_settings_class(method)
+    of_a_run = RunSettings.model_fields.keys() - LearnerSettings.model_fields.keys()
+    preset = {key: value for key, value in preset.items() if key not in of_a_run}
     return _validated(record, _values(record, method, preset, overrides))
 
 
@@ -212,7 +217,7 @@ def choices(entry: FieldInfo) -> str:
     kind: Any = entry.annotation
     if get_origin(kind) is Literal:
         return "{" + ",".join(map(str, get_args(kind))) + "}"
-    if isinstance(kind, types.UnionType):
+    if get_origin(kind) in (Union, types.UnionType):
         kind = get_args(kind)[0]
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]

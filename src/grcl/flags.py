@@ -80,7 +80,7 @@ def _add_flag(group: Any, key: str, field: Any, default: Any) -> None:
 
     shown = " ".join(default) if isinstance(default, tuple) else str(default).lower()
     spelled = " ".join((field.description or "").split())
-    options: dict[str, Any] = {"nargs": "+"} if isinstance(default, tuple) else {}
+    options: dict[str, Any] = {"nargs": "*"} if isinstance(default, tuple) else {}
     options |= {"nargs": "?", "const": "true"} if isinstance(default, bool) else {}  # --cache alone means true
     names = [f"--{key.replace('_', '-')}"]
     names += [f"--{key}"] if "_" in key else []

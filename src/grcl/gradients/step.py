@@ -86,8 +86,9 @@ def _room(optimizer: Optimizer, count: int, parameters: Sequence[Tensor]) -> Flo
     """Room for so many gradients, kept as long as the optimiser."""
     size = sum(parameter.numel() for parameter in parameters)
     room = _ROOM.get(optimizer)
-    if room is None or room.shape != (count, size) or room.device != parameters[0].device:
-        room = _ROOM[optimizer] = parameters[0].new_empty(count, size)
+    first = parameters[0]
+    if room is None or (room.shape, room.dtype, room.device) != ((count, size), first.dtype, first.device):
+        room = _ROOM[optimizer] = first.new_empty(count, size)
     return room
 
 

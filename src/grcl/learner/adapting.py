@@ -105,7 +105,7 @@ def _claim(work: Path, config: dict[str, Any]) -> RunDirectory:
     """The work folder for an adapt of this config; an interrupted one of another config cannot be gone on with."""
     directory = RunDirectory(work)
     if (work / "config.json").exists():
-        found = differences(directory.read_json("config.json"), config)
+        found = differences(directory.read_settings("config.json"), config)
         listed = "; ".join(
             f"{key} was {old}, is {new}" for key, (old, new) in sorted(found.items()) if key not in WITHOUT_EFFECT
         )

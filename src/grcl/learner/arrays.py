@@ -21,15 +21,14 @@ _SHAPES = "(n, height, width), (n, height, width, 3) or (n, 3, height, width)"
 def pixels_of(given: Any, size: int) -> UInt8[Tensor, "n 3 size size"]:
     """The images of an array, each made as large as the network wants it."""
     images = _channels_last(given)
-    if not len(images):
-        raise Refusal("the array holds no images")
     fitted = np.stack([_fitted(image, size) for image in _as_bytes(images)])
     return torch.from_numpy(np.ascontiguousarray(fitted))  # else it would keep the order of the channels in memory
 
 
-def side_of(given: Any) -> int:
-    """The shorter side of an array's images, in pixels."""
-    return int(min(_channels_last(given).shape[1:3]))
+def count_and_side(given: Any) -> tuple[int, int]:
+    """How many images an array has, and their shorter side, in pixels."""
+    images = _channels_last(given)
+    return len(images), int(min(images.shape[1:3]))
 
 
 def samples_of(dataset: Any, size: int) -> tuple[UInt8[Tensor, "n 3 size size"], list[Any] | None]:
@@ -48,12 +47,15 @@ def side_of_sample(dataset: Any) -> int:
         raise Refusal("the dataset holds no images")
     first = dataset[0]
     image = first[0] if isinstance(first, tuple | list) else first
-    return min(image.size) if isinstance(image, Image.Image) else side_of(_array(image)[None])
+    return min(image.size) if isinstance(image, Image.Image) else count_and_side(_array(image)[None])[1]
 
 
 def label_names(labels: Any, classes: Sequence[str] | None, count: int) -> list[str]:
     """The class of every image by name; numbers that are no names of `classes` are places there."""
-    values = _array(labels).tolist()
+    given = _array(labels)
+    if given.ndim != 1:
+        raise Refusal(f"labels of shape {tuple(given.shape)} are not understood; give one label per image")
+    values = given.tolist()
     if len(values) != count:
         raise Refusal(f"there are {count:,} images and {len(values):,} labels; give one label per image")
     names = [str(value) for value in values]
@@ -88,6 +90,8 @@ def _fitted(image: Pixels, size: int) -> Pixels:
 def _channels_last(given: Any) -> NDArray[Any]:
     """The array as (n, height, width, channels). Where both ends could be colours, tensors have them in front."""
     array = _array(given)
+    if array.ndim > 0 and not len(array):
+        raise Refusal("the array holds no images")
     if array.ndim == 3:
         array = array[..., None]
     if array.ndim == 4:

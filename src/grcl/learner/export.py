@@ -52,6 +52,8 @@ def export_model(
     examples: UInt8[Tensor, "n 3 size size"],
 ) -> None:
     """Write the model to `path`; nothing appears there unless the file's scores on the examples are the model's."""
+    if kind not in _NEEDED:
+        raise Refusal(f"format = {kind!r}; it takes {', '.join(_NEEDED)}")
     if missing := [name for name in _NEEDED[kind] if find_spec(name) is None]:
         raise Refusal(f"exporting to ONNX needs the package {missing[0]}; pip install 'grcl[export]'")
     if not path.parent.is_dir():

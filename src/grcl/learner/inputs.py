@@ -101,9 +101,12 @@ def first_look(given: Any) -> tuple[int, int]:
         step = max(1, len(listing.files) // _LOOKED_AT)
         sides = [_side(listing.root / name) for name, _ in listing.files[::step]]
         return len(listing.files), int(np.median(sides))
-    if isinstance(given, tuple):
+    if isinstance(given, tuple) and given:
         given = given[0]
-    return len(given), arrays.side_of(given) if _is_array(given) else arrays.side_of_sample(given)
+    if _is_array(given):
+        return arrays.count_and_side(given)
+    _require_dataset(given)
+    return len(given), arrays.side_of_sample(given)
 
 
 def _of_files(listing: Listing, reading: Reading) -> Data:
@@ -126,9 +129,13 @@ def _pixels(given: Any, reading: Reading) -> tuple[Tensor, Any, str]:
     assert reading.size is not None
     if _is_array(given):
         return arrays.pixels_of(given, reading.size), None, "array"
+    _require_dataset(given)
+    return *arrays.samples_of(given, reading.size), "dataset"
+
+
+def _require_dataset(given: Any) -> None:
     if not (hasattr(given, "__getitem__") and hasattr(given, "__len__")):
         raise Refusal(f"{type(given).__name__} is not understood; give a folder, arrays, tensors or a torch Dataset")
-    return *arrays.samples_of(given, reading.size), "dataset"
 
 
 def _only_present(data: Data) -> Data:

@@ -126,7 +126,7 @@ class Learner:
             raise Refusal(f"if_worse = {if_worse!r}; it takes refuse or keep")
         with self._changing() as present, Interruption() as interruption:
             chosen = present.settings_for(method, settings or {})
-            data = read_unlabelled(target, present.reading)
+            data = read_unlabelled(target, chosen.images.model_copy(update={"size": present.facts.size}))
             labelled = None if sample is None else self._known(present, sample, None)[0]
             order = Order(data, self._find_source(present, source), labelled, chosen, if_worse == "keep")
             entry, files = adapt(present, order, Operator(self._display, interruption))

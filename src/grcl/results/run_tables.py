@@ -62,10 +62,9 @@ def data_table(run: RunFiles) -> Table:
     return Table(("domain", "training images", "test images", "note", "fingerprint"), tuple(rows))
 
 
-def settings(run: RunFiles) -> list[tuple[str, str, bool]]:
-    """Every setting as key and value, and whether it differs from the preset."""
-    changed = run.config.get("changed", [])
-    return [(key, value, key in changed) for key, value in flattened(run.config) if key != "changed"]
+def settings(run: RunFiles) -> list[tuple[str, str]]:
+    """Every setting as key and value."""
+    return list(flattened(run.config))
 
 
 def environment(run: RunFiles) -> list[tuple[str, str]]:

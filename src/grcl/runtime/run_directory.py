@@ -64,17 +64,18 @@ class RunDirectory:
             return
         if "config.json" not in present:
             raise Refusal(f"{self.path} is not empty and holds no run ({present[0]}); choose another place with --out")
-        found = differences(self._read_config(), config)
+        found = differences(self.read_settings("config.json"), config)
         difference = {key: both for key, both in sorted(found.items()) if key not in without_effect}
         if difference:
             listed = "; ".join(f"{key} is {old} there, {new} here" for key, (old, new) in difference.items())
             raise Refusal(f"{self.path} holds a run with other settings ({listed}); choose another place with --out")
 
-    def _read_config(self) -> dict[str, Any]:
-        config = self.read_json("config.json")
-        if not isinstance(config, dict):
-            raise Refusal(f"config.json in {self.path} is damaged; choose another place with --out")
-        return config
+    def read_settings(self, name: str) -> dict[str, Any]:
+        """One of the JSON files that hold settings."""
+        settings = self.read_json(name)
+        if not isinstance(settings, dict):
+            raise self._damaged(name)
+        return settings
 
     def _unwritable(self, error: OSError) -> Refusal:
         return Refusal(f"cannot write to {self.path}: {error.strerror or error}; choose another place with --out")
@@ -84,9 +85,12 @@ class RunDirectory:
         try:
             return json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise Refusal(
-                f"{self.path / name} is missing or damaged; put a good copy there, or remove {self.path} to run again"
-            ) from None
+            raise self._damaged(name) from None
+
+    def _damaged(self, name: str) -> Refusal:
+        return Refusal(
+            f"{self.path / name} is missing or damaged; put a good copy there, or remove {self.path} to run again"
+        )
 
     def write_json(self, name: str, content: Any) -> None:
         """Write one of the JSON files; the first process alone writes."""

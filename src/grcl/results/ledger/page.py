@@ -59,7 +59,8 @@ def _verdicts(made: Sequence[Section]) -> str:
     for claim in CLAIMS:
         concerned = [evidence for evidence in streams if claim.concerns(evidence)]
         judged = [_verdict(claim, evidence) for evidence in concerned if evidence.is_there]
-        lines += [f"{claim.text}\n", *(judged or ["- **cannot be told**: nothing has been run."]), ""]
+        untold = ", ".join(escaped_markdown(evidence.name) for evidence in concerned)
+        lines += [f"{claim.text}\n", *(judged or [f"- {untold}: **cannot be told**: nothing has been run there."]), ""]
     return "\n".join(lines)
 
 
