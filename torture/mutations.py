@@ -2,7 +2,6 @@
 
 import os
 import random
-import resource
 import shutil
 import time
 from collections import Counter
@@ -12,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from grcl.runtime.environment import peak_memory
 from grcl.runtime.errors import Failure, Refusal
 from torture.child import start
 from torture.subjects import CheckpointFiles, StateFiles, Subject, data_subjects
@@ -127,19 +127,15 @@ class Examination:
 
     def _outcome(self, place: Path) -> tuple[str, str]:
         """Whether what is read is refused, seen to be something else, or no different."""
-        before = _peak_memory()
+        before = peak_memory()
         try:
             fingerprint, content = self.subject.read(place)
         except (Refusal, Failure) as error:
             return (REFUSED, str(error)) if len(str(error)) > 20 else (CRASHED, f"no sentence: {error!r}")
         except BaseException as error:
             return CRASHED, f"{type(error).__name__}: {error}"
-        if _peak_memory() - before > MOST_MEMORY:
-            return CRASHED, f"took {(_peak_memory() - before) >> 20} MB"
+        if peak_memory() - before > MOST_MEMORY:
+            return CRASHED, f"took {(peak_memory() - before) >> 20} MB"
         if fingerprint != self.expected[0]:
             return NOTICED, fingerprint
         return (HARMLESS, "") if content == self.expected[1] else (CRASHED, "another content, the same fingerprint")
-
-
-def _peak_memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

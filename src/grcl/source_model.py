@@ -3,8 +3,9 @@ run side by side."""
 
 import hashlib
 import json
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from grcl import networks
 from grcl.config import LearnerSettings
 from grcl.data.images import Joined
 from grcl.data.stream import DomainStream, Stage
-from grcl.loop import Journal, Operator, Plan, Task, train
+from grcl.lone_stage import LoneStage
+from grcl.loop import Operator, Plan
 from grcl.methods.supervised import Supervised
 from grcl.networks.classifier import Classifier
 from grcl.runtime import distributed
-from grcl.runtime.log import RunLog
 from grcl.runtime.run_directory import RunDirectory
 from grcl.runtime.seeding import seed_everything
 from grcl.runtime.turns import one_at_a_time
@@ -45,10 +46,17 @@ def source_model(
             directory.claim(config)
             stage = Stage(0, stream.source, (), Joined([]), settings.augmentation)
             plan = replace(plan, epochs=settings.stage0.epochs, batch_size=settings.stage0.batch_size)
-            _train(method, stage, directory, plan, operator)
+            LoneStage("stage 0", stage, directory, plan).train(method, partial(_begin, method, stage), operator)
+            directory.finish()
     state = directory.checkpoints.final()
     method.load_state_dict(state["method"]["modules"])
     return network
+
+
+def _begin(method: Supervised, stage: Stage, saved: dict[str, Any] | None) -> None:
+    method.begin(stage)
+    if saved is not None:
+        method.restore(saved)
 
 
 def _identity(settings: LearnerSettings, stream: DomainStream) -> dict[str, Any]:
@@ -65,20 +73,3 @@ def _identity(settings: LearnerSettings, stream: DomainStream) -> dict[str, Any]
         "processes": distributed.world_size(),
         "torch": torch.__version__,
     }
-
-
-def _train(method: Supervised, stage: Stage, directory: RunDirectory, plan: Plan, operator: Operator) -> None:
-    method.begin(stage)
-    saved = directory.checkpoints.newest() or {"step": 0, "seconds": 0.0, "log_offset": 0}
-    if "method" in saved:
-        method.restore(saved["method"])
-    journal = Journal(RunLog(directory.path, saved["log_offset"], saved["step"]), saved["step"], saved["seconds"])
-
-    def save(step: int) -> None:
-        if distributed.is_main():
-            totals = {"step": step, "seconds": journal.seconds, "log_offset": journal.log.offset}
-            directory.checkpoints.save({**totals, "method": method.state()})
-
-    with closing(journal.log):
-        train(method, Task("stage 0", stage, saved["step"], save), plan, journal, operator)
-    directory.finish()

@@ -3,8 +3,8 @@
 import json
 import logging
 import shutil
-from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +20,14 @@ from grcl.learner.model import Model, continued
 from grcl.learner.present import Present
 from grcl.learner.verdict import judge
 from grcl.learner.vitals import vitals
-from grcl.loop import Journal, Operator, Plan, Task, train
+from grcl.lone_stage import LoneStage
+from grcl.loop import Operator
 from grcl.memory.episodic import Episode, remember
 from grcl.memory.pseudo_labels import look_at
 from grcl.memory.sight import Sight
 from grcl.runtime import distributed
 from grcl.runtime.checkpoint import encode
 from grcl.runtime.errors import Refusal
-from grcl.runtime.log import RunLog
 from grcl.runtime.run_directory import RunDirectory, differences
 
 logger = logging.getLogger(__name__)
@@ -55,17 +55,6 @@ class Adapted(NamedTuple):
     episode: Episode
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A stage, and where and how it is trained."""
-
-    title: str
-    stage: Stage
-    settings: LearnerSettings
-    directory: RunDirectory
-    plan: Plan
-
-
 def adapt(present: Present, order: Order, operator: Operator) -> tuple[Entry, dict[str, bytes]]:
     """The entry of an adapt, and the files that go with it; nothing is in force yet."""
     settings, memory = order.settings, present.episodes()
@@ -80,7 +69,9 @@ def adapt(present: Present, order: Order, operator: Operator) -> tuple[Entry, di
         model.method.to(plan.device)
     directory = _claim(present.state.work, _config(present, order))
     before = look(old.method, stage)
-    after = _train(new, _Work(f"adapt to {order.target.name}", stage, settings, directory, plan), operator)
+    work = LoneStage(f"adapt to {order.target.name}", stage, directory, plan)
+    work.train(new.method, partial(begin_stage, new.method, stage, settings), operator)
+    after = look(new.method, stage)
     episode = remember(stage, after, settings.memory, plan.seed).episode
     adapted = Adapted(before, after, violated_share(directory.path), episode)
     new = new.knowing(_familiarity(new, stage, adapted.episode))
@@ -116,22 +107,6 @@ def _claim(work: Path, config: dict[str, Any]) -> RunDirectory:
     shutil.rmtree(work, ignore_errors=True)
     directory.claim(config)
     return directory
-
-
-def _train(model: Model, work: _Work, operator: Operator) -> Sight:
-    """Train on the stage, from where an earlier call was interrupted, and look at it again."""
-    method, directory = model.method, work.directory
-    saved = directory.checkpoints.newest() or {"step": 0, "seconds": 0.0, "log_offset": 0}
-    begin_stage(method, work.stage, work.settings, saved.get("method"))
-    journal = Journal(RunLog(directory.path, saved["log_offset"], saved["step"]), saved["step"], saved["seconds"])
-
-    def save(step: int) -> None:
-        totals = {"step": step, "seconds": journal.seconds, "log_offset": journal.log.offset}
-        directory.checkpoints.save({**totals, "method": method.state()})
-
-    with closing(journal.log):
-        train(method, Task(work.title, work.stage, saved["step"], save), work.plan, journal, operator)
-    return look(method, work.stage)
 
 
 def violated_share(work: Path) -> float | None:

@@ -13,7 +13,9 @@ from grcl.runtime.errors import Refusal
 USUAL_METHOD = "grcl_plus"
 
 _SMALL = 32  # pixels: LeNet-5 takes these as they are
-_IMAGES_PER_STAGE = 2500  # of the source, in all epochs of an adapt together: about 80 batches, while two passes are fewer
+_IMAGES_PER_STAGE = (
+    2500  # of the source, in all epochs of an adapt together: about 80 batches, while two passes are fewer
+)
 
 
 def defaults(images: int, side: int, given: Mapping[str, Any]) -> dict[str, Any]:
