@@ -1,7 +1,9 @@
-"""The same augmentation as torchvision does it: image by image, in the two workers of a DataLoader."""
+"""The same augmentation as torchvision does it, image by image in the two workers of a DataLoader, and as kornia does,
+on whole batches of images in memory."""
 
 import sys
 
+import torch
 from torch.utils.data import DataLoader
 
 from bench.peer import serve
@@ -10,6 +12,7 @@ from grcl.networks.torchvision_schemas import import_torchvision
 
 def main(folder: str, size: int, batch_size: int) -> None:
     import_torchvision()
+    from kornia import augmentation
     from torchvision import datasets, transforms
 
     radius = max(1, size // 20)
@@ -28,7 +31,19 @@ def main(folder: str, size: int, batch_size: int) -> None:
         for _ in loader:
             pass
 
-    serve(epoch=epoch)
+    torch.set_num_threads(1)
+    pixels = torch.stack([transforms.functional.pil_to_tensor(image) for image, _ in datasets.ImageFolder(folder)])
+    in_batches = augmentation.AugmentationSequential(
+        augmentation.ColorJitter(0.4, 0.4, 0.4, 0.1, p=1.0),
+        augmentation.RandomGaussianBlur((2 * radius + 1, 2 * radius + 1), (0.1, 2.0), p=0.5),
+        augmentation.RandomHorizontalFlip(p=0.5),
+    )
+
+    def epoch_by_kornia() -> None:
+        for places in torch.randperm(len(pixels)).split(batch_size):
+            in_batches(pixels[places].float() / 255)
+
+    serve(epoch=epoch, kornia=epoch_by_kornia)
 
 
 if __name__ == "__main__":

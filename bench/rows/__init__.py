@@ -10,4 +10,5 @@ ROWS = (
     "start",
     "two_processes",
     "clustering",
+    "contrast",
 )

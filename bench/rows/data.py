@@ -1,4 +1,4 @@
-"""Batches with augmentation, in images a second, against a torchvision DataLoader with two workers."""
+"""Batches with augmentation, in images a second, against a torchvision DataLoader with two workers, and kornia."""
 
 import os
 import tempfile
@@ -26,19 +26,25 @@ def measure(rounds: int) -> Iterator[Line]:
     for size, count, bound in ((32, 4096, 10.0), (224, 512, 1.5)):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["GRCL_CACHE"] = f"{folder}/cache"
-            yield _line(Path(folder) / "images", size, count, bound, rounds)
+            yield from _lines(Path(folder) / "images", size, count, bound, rounds)
 
 
-def _line(folder: Path, size: int, count: int, bound: float, rounds: int) -> Line:
+def _lines(folder: Path, size: int, count: int, bound: float, rounds: int) -> Iterator[Line]:
     """One epoch of `count` images; theirs are read from the same files, ours after the cache is made."""
     names = _write(folder, size, count)
     pool = pool_of_files(folder, [(name, 0) for name in names], Reading(size=size, cache=True))
     peer = Peer("data", folder, size, BATCH)
-    times = Times({"ours": timed(lambda: _epoch(pool.images)), "theirs": lambda: peer.ask("epoch")}, rounds)
+    works = {"ours": timed(lambda: _epoch(pool.images))}
+    works |= {name: lambda name=name: peer.ask(name) for name in ("epoch", "kornia")}
+    times = Times(works, rounds)
     peer.close()
-    what = f"{size} px, images/s: ours / DataLoader with 2 workers"
-    speeds = (f"{count / times.of(name):,.0f}/s" for name in ("ours", "theirs"))
-    return Line("data", what, *speeds, times.ratio("theirs", "ours"), at_least(bound))
+    others = {
+        "epoch": ("DataLoader with 2 workers", at_least(bound)),
+        "kornia": ("kornia on whole batches in memory", None),
+    }
+    for name, (title, goal) in others.items():
+        speeds = (f"{count / times.of(each):,.0f}/s" for each in ("ours", name))
+        yield Line("data", f"{size} px, images/s: ours / {title}", *speeds, times.ratio(name, "ours"), goal)
 
 
 def _epoch(images: Images) -> None:
