@@ -31,7 +31,8 @@ from grcl.runtime.errors import Failure
 
 class Keeping(grcl.run.Experiment):
     def adapt(self, *arguments):
-        if sys.argv[3:] == ["die"] and distributed.rank() == 1:
+        is_first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+        if sys.argv[3:] == ["die"] and distributed.rank() == 1 and is_first_start:
             self.method.step = self.die
         super().adapt(*arguments)
         memory = {f"memory {k} {i}": value for k, e in enumerate(self.episodes) for i, value in enumerate(e)}
@@ -61,10 +62,10 @@ NOT_SEPARABLE = ("dada", "grcl_plus")
 DIFFERENCE = {"mcd": 2e-4, "cua": 2e-4}
 
 
-def torchrun(program: Path, *words: str, is_killed: bool = False) -> str:
+def torchrun(program: Path, *words: str, is_killed: bool = False, restarts: int = 0) -> str:
     """Runs two processes; returns what they said."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    command = [*launcher, "--max-restarts", "0", str(program)]
+    command = [*launcher, "--max-restarts", str(restarts), str(program)]
     environment = {**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert (done.returncode != 0) == is_killed, done.stderr[-2000:]
@@ -122,13 +123,18 @@ def test_two_processes_agree_with_each_other(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_killed_process_ends_the_others_and_the_same_command_goes_on_from_the_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_a_killed_process_ends_the_others_and_a_restart_goes_on_from_the_checkpoint(
+    restarts: int, tmp_path: Path
+) -> None:
+    """By the same command, or by torchrun itself."""
     whole = run_twice("grcl", tmp_path)
-    program = tmp_path / "program.py"
-    said = torchrun(program, "grcl", str(tmp_path / "broken"), "die", is_killed=True)
+    program, words = tmp_path / "program.py", ("grcl", str(tmp_path / "broken"))
+    said = torchrun(program, *words, "die", is_killed=not restarts, restarts=restarts)
     assert "process 0 cannot reach another process of this run" in said
-    assert not (tmp_path / "broken" / "done").exists()
-    torchrun(program, "grcl", str(tmp_path / "broken"))
+    assert (tmp_path / "broken" / "done").exists() == bool(restarts)
+    if not restarts:
+        torchrun(program, *words)
     assert (tmp_path / "broken" / "done").exists()
     for rank in (0, 1):
         straight, restarted = (

@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from grcl.runtime.errors import Failure
 
@@ -26,7 +28,23 @@ def _together() -> Iterator[None]:
 def start(device: str) -> None:
     """Join the process group when torchrun started this process."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", **_meeting_point())
+
+
+def _meeting_point() -> dict[str, Any]:
+    """Where the processes find each other.
+
+    torchrun's store outlives a restart, and with it the addresses of processes that are gone (PyTorch issue 135712). On
+    one machine every start gets keys of its own; machines do not count their restarts alike, so there it is left to
+    TORCH_DISABLE_SHARE_RDZV_TCP_STORE.
+    """
+    known = os.environ
+    if known.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or known.get("GROUP_WORLD_SIZE") != "1":
+        return {}
+    size = int(known["WORLD_SIZE"])
+    store = TCPStore(known["MASTER_ADDR"], int(known["MASTER_PORT"]), size, is_master=False)
+    own = PrefixStore(f"start {known['TORCHELASTIC_RESTART_COUNT']}", store)
+    return {"store": own, "rank": int(known["RANK"]), "world_size": size}
 
 
 def stop() -> None:
