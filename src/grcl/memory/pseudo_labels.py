@@ -62,7 +62,7 @@ def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k featu
     """
     centroids, labels = start, None
     for _ in range(_ROUNDS):
-        nearest = (features @ centroids.T - 0.5 * centroids.square().sum(dim=1)).argmax(dim=1)
+        nearest = (features @ centroids.T).sub_(0.5 * centroids.square().sum(dim=1)).argmax(dim=1)
         if labels is not None and torch.equal(nearest, labels):
             break
         labels, centroids = nearest, class_means(features, nearest, centroids)
