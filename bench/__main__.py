@@ -81,14 +81,12 @@ def _keep(found: Found) -> None:
     kept |= {row: entry for row, entry in found.items() if row not in kept or not entry["cannot_run"]}
     kept = {row: kept[row] for row in ROWS if row in kept}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-    by_machine = {machine: [row for row in kept if kept[row]["machine"] == machine] for machine in _machines(kept)}
-    machines = "; ".join(f"{machine} ({', '.join(rows)})" for machine, rows in by_machine.items())
+    rows: dict[str, list[str]] = {}
+    for row, entry in kept.items():
+        rows.setdefault(entry["machine"], []).append(row)
+    machines = "; ".join(f"{machine} ({', '.join(names)})" for machine, names in rows.items())
     before, rest = PAGE.read_text().split(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{_table(kept)}\n{machines}\n{END}{rest.split(END)[1]}")
-
-
-def _machines(kept: Found) -> list[str]:
-    return sorted({row["machine"] for row in kept.values()})
 
 
 if __name__ == "__main__":
