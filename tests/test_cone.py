@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from grcl.gradients import project_onto_cone
-from grcl.gradients.cone import inner_products
+from grcl.gradients.cone import dual_problem
 
 Cone = tuple[list[int], list[list[int]]]
 
@@ -241,7 +241,9 @@ def test_the_sign_that_the_paper_prints_turns_the_constraints_round() -> None:
 def test_sums_over_any_number_of_parameters_are_exact(p: int) -> None:
     source = torch.Generator().manual_seed(p)
     whole = torch.randint(-9, 10, (3, p), generator=source)
-    assert torch.equal(inner_products(whole.float(), whole[1:].float()), (whole @ whole[1:].T).double())
+    gram, slopes = dual_problem(whole[:2].float(), whole[2].float())
+    assert torch.equal(gram, (whole[:2] @ whole[:2].T).double())
+    assert torch.equal(slopes, (whole[:2] @ whole[2]).double())
 
 
 @settings(deadline=None, max_examples=60)
@@ -264,16 +266,20 @@ def test_in_32_bits_the_constraints_hold_up_to_rounding(seed: int, p: int, lengt
     assert (slack >= -(m + 2) * half_ulp * parts).all()
 
 
+def products(constraints: Tensor, gradient: Tensor) -> Tensor:
+    gram, slopes = dual_problem(constraints, gradient)
+    return torch.cat([gram, slopes[:, None]], dim=1)
+
+
 @pytest.mark.parametrize("p", [2**20 - 1, 2**20, 2**20 + 255, 2**20 + 257])
 def test_long_vectors_are_summed_in_blocks_and_lose_nothing_that_matters(p: int) -> None:
     """Integers are exact; of other numbers the error is far below the resolution at which two constraints are one."""
     g, G = random_cone(p, p, 2)
-    whole = torch.cat([G, g[None]]).mul(3).round()
-    exact = inner_products(whole[:2], whole[2:], with_themselves=True)
-    assert torch.equal(exact, (whole[:2].double() @ whole.double().T))
+    whole_g, whole_G = g.mul(3).round(), G.mul(3).round()
+    assert torch.equal(products(whole_G, whole_g), whole_G.double() @ torch.cat([whole_G, whole_g[None]]).double().T)
     wide = torch.cat([G, g[None]]).double()
     lengths = wide.norm(dim=1)
-    error = inner_products(G, g[None], with_themselves=True) - wide[:2] @ wide.T
+    error = products(G, g) - wide[:2] @ wide.T
     assert (error / lengths[:2].outer(lengths)).abs().max() < 1e-8
 
 

@@ -40,34 +40,25 @@ def project_onto_cone(
 def dual_problem(
     constraints: Float[Tensor, "m p"], gradient: Float[Tensor, " p"]
 ) -> tuple[Float[Tensor, "m m"], Float[Tensor, " m"]]:
-    """GGᵀ and Gg, the numbers that the dual needs, from one pass over all vectors."""
-    m = len(constraints)
-    products = inner_products(constraints, gradient[None], with_themselves=True)
+    """GGᵀ and Gg, the numbers that the dual needs, from one pass over all vectors; none is copied whole."""
+    m, p = constraints.shape
+    whole = p - p % _BLOCK if p >= _MANY else 0
+    products = _in_64_bits(constraints[:, whole:], gradient[whole:])
+    if whole:
+        limits = constraints[:, :whole]
+        products += torch.cat([_by_blocks(limits, rows) for rows in (limits, gradient[None, :whole])], dim=1)
     return products[:, :m], products[:, m]
 
 
-def inner_products(
-    first: Float[Tensor, "m p"], second: Float[Tensor, "k p"], with_themselves: bool = False
-) -> Float[Tensor, "m products"]:
-    """All products of two sets of rows, perhaps after those of the first set with itself; no row is copied whole."""
-    p = first.shape[1]
-    whole = p - p % _BLOCK if p >= _MANY else 0
-    total = _in_64_bits(first[:, whole:], second[:, whole:], with_themselves)
-    if whole:
-        others = (first, second) if with_themselves else (second,)
-        total += torch.cat([_by_blocks(first[:, :whole], rows[:, :whole]) for rows in others], dim=1)
-    return total
-
-
-def _in_64_bits(first: Float[Tensor, "m p"], second: Float[Tensor, "k p"], with_themselves: bool) -> Tensor:
-    m, start = len(first), 0 if with_themselves else len(first)
-    rows = first.new_empty((m + len(second), min(_CHUNK, first.shape[1])), dtype=_wide(first))
-    total = rows.new_zeros(m, len(rows) - start)
-    for a, b in zip(first.split(_CHUNK, dim=1), second.split(_CHUNK, dim=1), strict=True):
-        piece = rows[:, : a.shape[1]]
-        piece[:m], piece[m:] = a, b
-        total.addmm_(piece[:m], piece[start:].T)
-    return total
+def _in_64_bits(constraints: Float[Tensor, "m p"], gradient: Float[Tensor, " p"]) -> Float[Tensor, "m m+1"]:
+    m, p = constraints.shape
+    rows = gradient.new_empty((m + 1, min(_CHUNK, p)), dtype=_wide(gradient))
+    products = rows.new_zeros(m, m + 1)
+    for limits, piece in zip(constraints.split(_CHUNK, dim=1), gradient.split(_CHUNK), strict=True):
+        wide = rows[:, : len(piece)]
+        wide[:m], wide[m] = limits, piece
+        products.addmm_(wide[:m], wide.T)
+    return products
 
 
 def _by_blocks(first: Float[Tensor, "m p"], second: Float[Tensor, "k p"]) -> Float[Tensor, "m k"]:

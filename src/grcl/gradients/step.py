@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grcl.gradients.cone import dual_problem, inner_products, solve_dual
+from grcl.gradients.cone import dual_problem, solve_dual
 from grcl.gradients.flat import assign, flatten, gradient_of, parameters_of, pieces_of
 from grcl.runtime import distributed
 from grcl.shapes import Bool, Float
@@ -103,7 +103,7 @@ def _opposed(
     for piece, parameter in zip(pieces_of(applied, after), after, strict=True):
         piece.sub_(parameter.detach())
     rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + size) * lengths
-    return inner_products(limits, applied[None])[:, 0] < -rounding
+    return torch.mv(limits, applied) < -rounding
 
 
 def _diagnosis(

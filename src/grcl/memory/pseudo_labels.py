@@ -62,7 +62,9 @@ def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k featu
     """
     centroids, labels = start, None
     for _ in range(_ROUNDS):
-        nearest = (features @ centroids.T).sub_(0.5 * centroids.square().sum(dim=1)).argmax(dim=1)
+        # On a CPU a row for each cluster is a fifth faster than a row for each image, but for argmax: hence max.
+        closeness = (centroids @ features.T).sub_(0.5 * centroids.square().sum(dim=1, keepdim=True))
+        nearest = closeness.max(dim=0).indices
         if labels is not None and torch.equal(nearest, labels):
             break
         labels, centroids = nearest, class_means(features, nearest, centroids)
