@@ -10,12 +10,13 @@ from torch import Tensor
 from bench.timing import Times, timed
 from grcl.gradients.flat import pieces_of
 from grcl.networks import Network, build
+from grcl.runtime import distributed
 
 ROUNDS = 5
 
 
 def main() -> None:
-    dist.init_process_group("gloo")
+    distributed.start("cpu")
     for name in ("lenet5", "resnet18"):
         parameters = list(build(Network(name=name, pretrained=False if name == "resnet18" else None), 10).parameters())
         rows = torch.randn(3, sum(parameter.numel() for parameter in parameters))
@@ -29,7 +30,7 @@ def main() -> None:
             measured = {"together": times.of("together"), "apart": times.of("apart")}
             entry = {"network": name, **measured, "ratio": times.ratio("apart", "together")}
             sys.stdout.write(json.dumps(entry) + "\n")
-    dist.destroy_process_group()
+    distributed.stop()
 
 
 def _reduce(tensors: list[Tensor]) -> None:

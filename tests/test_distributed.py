@@ -54,6 +54,21 @@ except Failure as failure:
 distributed.stop()
 """
 
+# timm is imported while the group is at work. Fails if a thread of gloo is left after `stop`: it would outlive Python.
+LEAVING = """
+from pathlib import Path
+import torch
+from grcl.networks import Network, build
+from grcl.runtime import distributed
+
+distributed.start("cpu")
+build(Network(name="resnet18", pretrained=False), 10)
+distributed.average(torch.ones(1000))
+distributed.stop()
+threads = [comm.read_text() for comm in Path("/proc/self/task").glob("*/comm")]
+assert not any("gloo" in thread for thread in threads), threads
+"""
+
 # Batch statistics and shuffled marginals are those of a process's own share.
 NOT_SEPARABLE = ("dada", "grcl_plus")
 
@@ -141,6 +156,14 @@ def test_a_killed_process_ends_the_others_and_a_restart_goes_on_from_the_checkpo
             torch.load(f"{path}-rank-{rank}", weights_only=True) for path in (whole, tmp_path / "broken")
         )
         assert all(torch.equal(restarted[key], straight[key]) for key in straight)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list the threads of a process")
+def test_a_process_that_leaves_leaves_no_thread_behind(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(LEAVING)
+    torchrun(program)
 
 
 def test_processes_share_a_pass_over_images_in_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def _times(kind: str, numbers: tuple[int, ...], folder: Path, rounds: int) -> It
         method, batches = _scene(kind, number, folder)
         steps = count()
         works[_name(kind, number)] = timed(lambda m=method, b=batches, s=steps: m.step(b.batch(next(s)), 0.0))
-    times, (first, *others) = Times(works, rounds), works
+    times, (first, *others) = Times(works, 4 * rounds), works
     for name in others:
         measured = seconds(times.of(name)), seconds(times.of(first))
         yield Line("growth", f"time of a step: {name} / {first}", *measured, times.ratio(name, first), at_most(1.1))

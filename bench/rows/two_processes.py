@@ -22,7 +22,7 @@ def measure(rounds: int) -> Iterator[Line]:
         "shared": lambda: _seconds_per_image(BATCH, *TORCHRUN, "-m", "grcl"),
         "each": lambda: _seconds_per_image(2 * BATCH, *TORCHRUN, "-m", "grcl"),
     }
-    times = Times(works, max(1, rounds // 2))
+    times = Times(works, rounds)
     for name, batches in {"each": f"batches of {2 * BATCH} and {BATCH}", "shared": f"batches of {BATCH}"}.items():
         speeds = (f"{1 / times.of(which):,.0f}/s" for which in (name, "one"))
         what = f"GRCL, LeNet-5, images/s: 2 processes / 1, one thread each, {batches}"

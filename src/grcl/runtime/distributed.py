@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -28,6 +29,9 @@ def _together() -> Iterator[None]:
 def start(device: str) -> None:
     """Join the process group when torchrun started this process."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized():
+        # Imported later, as by timm, its default arguments would hold the group beyond `stop`: gloo's threads would be
+        # at work while Python ends, and abort one process in three.
+        import_module("torch.distributed.nn.functional")
         dist.init_process_group("nccl" if device.startswith("cuda") else "gloo", **_meeting_point())
 
 
