@@ -4,7 +4,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from grcl.data.images import Images
@@ -87,6 +86,8 @@ def matched_labels(view: View) -> Int[Tensor, " n"]:
 
 def named_by_votes(clusters: Int[Tensor, " n"], view: View) -> Int[Tensor, " n"]:
     """The clusters under names of classes, no two under the same, so that most of the classifier's votes are met."""
+    from scipy.optimize import linear_sum_assignment  # half a second and 40 MB, which most runs do not need
+
     votes = torch.zeros(int(clusters.max()) + 1, view.scores.shape[1]).index_put_(
         (clusters.cpu(), view.classes.cpu()), torch.tensor(1.0), accumulate=True
     )
