@@ -92,9 +92,9 @@ def write_noise(folder: Path, count: int = 24) -> Path:
 
 def test_the_history_tells_every_deed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, "history").splitlines()
-    assert lines[0].endswith("fit on 48 images of white")
-    assert any(line.endswith("adapt to 24 images of dark by grcl_plus") for line in lines)
-    assert any(line.endswith("adapt to 24 images of noisy by grcl") for line in lines)
+    assert lines[0].endswith("fit on white, 48 images")
+    assert any(line.endswith("adapt to dark by grcl_plus, 24 images") for line in lines)
+    assert any(line.endswith("adapt to noisy by grcl, 24 images") for line in lines)
     assert lines[-1] == "in force: the model of entry 2; remembered: 1, 2"
     entries = json.loads(said(capsys, "history", "--json"))
     assert [(each["kind"], each["method"], each["model"]) for each in entries] == [

@@ -31,24 +31,14 @@ def tell_adapt(entry: "Entry") -> None:
 def tell_history(entries: Sequence["Entry"]) -> None:
     """A paragraph for each entry, the newest last; it may be long, and a table of it would not fit a terminal."""
     for entry in entries:
-        tell(f"{entry.number:>3}  {entry.date[:16].replace('T', ' ')}  {_deed(entry)}")
+        images = f", {entry.data.images:,} images" if entry.data else ""
+        tell(f"{entry.number:>3}  {entry.date[:16].replace('T', ' ')}  {entry.deed}{images}")
         notes = [entry.data.note if entry.data else "", entry.note]
         judged = [f"{entry.verdict}{', refused' if entry.is_refused else ''}: {entry.reason}"] if entry.verdict else []
         tell(*(f"     {line}" for line in [*judged, *_measured(entry), *filter(None, notes)]))
     now = entries[-1]
     domains = ", ".join(map(str, now.episodes)) or "no domain"
     tell(f"in force: the model of entry {now.model}; remembered: {domains}")
-
-
-def _deed(entry: "Entry") -> str:
-    images = f"{entry.data.images:,} images of {entry.data.name}" if entry.data else ""
-    words = {
-        "fit": f"fit on {images}",
-        "adapt": f"adapt to {images} by {entry.method}",
-        "rollback": f"rollback to entry {entry.to}",
-        "forget": f"forget domain {entry.domain}",
-    }
-    return words[entry.kind]
 
 
 def _measured(entry: "Entry") -> list[str]:

@@ -72,6 +72,18 @@ class Entry(Settings):
     episodes: tuple[int, ...] = ()
     """The domains remembered after this entry: memory/NNNN.ckpt."""
 
+    @property
+    def deed(self) -> str:
+        """What was done, in words."""
+        name = self.data.name if self.data else "nothing"
+        words = {
+            "fit": f"fit on {name}",
+            "adapt": f"adapt to {name} by {self.method}",
+            "rollback": f"rollback to entry {self.to}",
+            "forget": f"forget domain {self.domain}",
+        }
+        return words[self.kind]
+
 
 def plain(numbers: dict[str, float | None]) -> dict[str, float | None]:
     """The numbers as JSON can hold them: what is not finite is none."""

@@ -75,7 +75,7 @@ def timeline(entries: list[Entry]) -> Table:
         (
             str(entry.number),
             entry.date[:16].replace("T", " "),
-            _deed(entry),
+            entry.deed + (", refused" if entry.is_refused else ""),
             f"{entry.data.images:,}" if entry.data else "–",
             entry.verdict or "–",
             "; ".join(filter(None, [entry.reason, entry.data.note if entry.data else "", entry.note])),
@@ -103,22 +103,8 @@ def memory_table(facts: Facts, present: list[Entry], memories: dict[int, dict[st
     return Table(("class", *map(_title, present)), (*rows, total) if present else ())
 
 
-def _deed(entry: Entry) -> str:
-    words = {
-        "fit": f"fit on {_name(entry)}",
-        "adapt": f"adapt to {_name(entry)} by {entry.method}" + (", refused" if entry.is_refused else ""),
-        "rollback": f"rollback to entry {entry.to}",
-        "forget": f"forget domain {entry.domain}",
-    }
-    return words[entry.kind]
-
-
-def _name(entry: Entry) -> str:
-    return entry.data.name if entry.data else "nothing"
-
-
 def _title(entry: Entry) -> str:
-    return f"{entry.number}: {_name(entry)}"
+    return f"{entry.number}: {entry.data.name if entry.data else 'nothing'}"
 
 
 def _both_sides(entry: Entry, name: str) -> str:
