@@ -6,8 +6,11 @@ from grcl.data.augment import Augmentation
 from grcl.data.feeds import Batch, Feeder
 from grcl.data.images import ImageArray
 from grcl.data.stream import Labelled, Stage
+from grcl.methods.base import Method
 from grcl.methods.grcl import Grcl
+from grcl.methods.grcl_plus import GrclPlus
 from grcl.networks import Network, build
+from grcl.networks.classifier import Classifier
 
 CLASSES = 10
 
@@ -30,9 +33,7 @@ def stage(images: int, size: int, augmentation: Augmentation | None = None) -> S
 def grcl(network: str, on: Stage) -> Grcl:
     """GRCL with its default settings at the beginning of a stage, its bank filled."""
     torch.manual_seed(0)
-    method = Grcl(
-        build(Network(name=network, pretrained=False if network != "lenet5" else None), CLASSES), Grcl.Config()
-    )
+    method = Grcl(_network(network), Grcl.Config())
     method.begin(on)
     method.eval()
     method.warm_up(on)
@@ -40,9 +41,22 @@ def grcl(network: str, on: Stage) -> Grcl:
     return method
 
 
-def first_batch(method: Grcl, on: Stage, batch_size: int) -> Batch:
+def grcl_plus(network: str, on: Stage) -> GrclPlus:
+    """GRCL+ with its default settings at the beginning of a stage; its first step labels the target."""
+    torch.manual_seed(0)
+    method = GrclPlus(_network(network), GrclPlus.Config())
+    method.begin(on)
+    method.train()
+    return method
+
+
+def _network(name: str) -> Classifier:
+    return build(Network(name=name, pretrained=None if name == "lenet5" else False), CLASSES)
+
+
+def first_batch(method: Method, on: Stage, batch_size: int) -> Batch:
     return feeder(method, on, batch_size).batch(0)
 
 
-def feeder(method: Grcl, on: Stage, batch_size: int) -> Feeder:
+def feeder(method: Method, on: Stage, batch_size: int) -> Feeder:
     return Feeder(method.feeds(on), batch_size, (0, on.index), method.device)
