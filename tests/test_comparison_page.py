@@ -14,6 +14,7 @@ import rich.console
 
 from grcl.cli import main
 from grcl.results.comparison import Comparison
+from grcl.results.comparison_figures import first_target
 from grcl.results.comparison_page import write_comparison
 from grcl.results.comparison_tables import ACC, BWT, brief_table, differences_table, further_table, main_table
 from grcl.results.conflict import conflicts_of
@@ -46,6 +47,17 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_gallery(folder := tmp_path_factory.mktemp("gallery"))
     write_comparison(folder)
     return folder
+
+
+def test_a_line_of_the_first_target_is_of_that_target(tmp_path: Path) -> None:
+    """Variants whose stages come in another order are left out of the figure."""
+    for order in (["mnist", "usps"], ["usps", "mnist"]):
+        MadeUp("a", matrix(0.7, 0.6), variant=f"targets={'-'.join(order)}", domains=["synnum", *order]).write(tmp_path)
+    (group,) = Comparison.read(tmp_path).groups
+    assert len(group.plain_rows) == 2
+    (axes,) = first_target(group).axes
+    assert axes.get_ylabel() == f"accuracy on {group.plain_rows[0].matrix.stages[1][0]} (%)"
+    assert len(axes.get_legend_handles_labels()[1]) == 1
 
 
 def test_mean_and_deviation_over_seeds(two_methods: Path) -> None:

@@ -118,10 +118,24 @@ def test_numbers_may_be_names_of_classes() -> None:
     learner.fit(pixels("white", 16), truth, settings=QUICK)
     assert learner.classes == ("7", "30")
     assert learner.evaluate(pixels("white", 16), truth).images == 16
-    with pytest.raises(Refusal, match="neither"):
+    with pytest.raises(Refusal, match="no class of array is known"):
         learner.score(pixels("white", 16), truth + 1)
+    found = learner.evaluate(pixels("white", 16), torch.tensor([7, 30, 0, 1] * 4))  # 0 and 1 are no places here
+    assert (found.images, found.unknown) == (8, {"0": 4, "1": 4})
     with pytest.raises(Refusal, match="16 images and 15 labels"):
         learner.score(pixels("white", 16), truth[:15])
+
+
+def test_numbers_are_places_among_classes_with_names() -> None:
+    learner, truth = Learner(), torch.tensor([0, 2] * 8)
+    with pytest.raises(Refusal, match="no image is labelled 'mug'"):
+        learner.fit(pixels("white", 16), truth, classes=["bike", "mug", "pen"], settings=QUICK)
+    learner.fit(pixels("white", 16), truth // 2, classes=["bike", "pen"], settings=QUICK)
+    by_name = [learner.classes[place] for place in (truth // 2).tolist()]
+    confusions = [learner.evaluate(pixels("white", 16), given).confusion for given in (truth // 2, by_name)]
+    assert torch.equal(*confusions)
+    with pytest.raises(Refusal, match="label 2 is neither"):
+        learner.score(pixels("white", 16), truth)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -293,6 +307,11 @@ def test_a_fit_has_a_place_of_its_own(learner: Learner, tmp_path: Path) -> None:
     (tmp_path / "full" / "thesis.txt").write_text("mine")
     with pytest.raises(Refusal, match=r"not empty \(thesis.txt\)"):
         fitted(tmp_path / "full")
+    (tmp_path / "full" / ".draft.tmp").write_text("mine too")
+    (tmp_path / "full" / "lock").write_text("and that")
+    with pytest.raises(Refusal, match=r"not empty"):
+        learner.save(tmp_path / "full")
+    assert sorted(path.name for path in (tmp_path / "full").iterdir()) == [".draft.tmp", "lock", "thesis.txt"]
     with pytest.raises(Refusal, match="make one with grcl fit"):
         Learner(tmp_path / "nowhere").adapt(pixels("dark"))
     with pytest.raises(Refusal, match="there is no folder"):

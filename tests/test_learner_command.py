@@ -205,6 +205,19 @@ def test_back_and_forth_and_out_of_mind(here: Path, capsys: pytest.CaptureFixtur
     assert kinds == ["fit", "adapt", "adapt", "rollback", "rollback", "forget"]
 
 
+@pytest.mark.parametrize("file", ["examples/0001.ckpt", "memory/0001.ckpt"])
+def test_what_is_done_stays_done_if_its_report_cannot_be_made(
+    file: str, here: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("state", file).unlink()
+    assert "in force again" in said(capsys, "rollback", "--to", "0")
+    assert f"{file} in the state state is missing; grcl forget --domain 1 drops that domain" in caplog.text
+    assert "all is done but the report" in caplog.text
+    assert len(Learner.load("state").history()) == 4
+    assert "is missing" in refused(capsys, "report", "--state", "state")
+    assert "report: state/report.html" in said(capsys, "forget", "--domain", "1")
+
+
 def test_a_report_shows_images_unless_it_is_not_to(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, has_images in (([], True), ([QUIET], False)):
         assert said(capsys, "report", *words) == "report: state/report.html\n"

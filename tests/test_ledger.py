@@ -594,6 +594,9 @@ def test_only_finished_runs_are_kept(tmp_path: Path, capsys: pytest.CaptureFixtu
     leave(tmp_path / "runs" / "more", acc(0.7))
     assert main(keep_words(tmp_path / "runs", tmp_path / "results")) == 0
     assert f"unfinished, left out: {directory}" in capsys.readouterr().out
+    directory.rename(directory.with_name("red\x1b[31m"))
+    assert main(keep_words(tmp_path / "runs", tmp_path / "results")) == 0
+    assert "red\\x1b[31m" in capsys.readouterr().out
     assert main(keep_words(tmp_path / "nowhere", tmp_path / "results")) == 2
 
 

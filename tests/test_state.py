@@ -114,7 +114,7 @@ def test_every_file_is_checked_before_it_is_used(state: Path) -> None:
     assert len(problems) == 4
     for sentence in (
         "memory/0001.ckpt in the state",
-        "examples/0002.ckpt is missing",
+        "examples/0002.ckpt in the state",
         "memory/moved in",
         "notes.txt in",
     ):

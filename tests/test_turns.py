@@ -99,6 +99,13 @@ def test_a_link_is_no_lock(tmp_path: Path) -> None:
     assert (tmp_path / "outside").read_text() == "somebody else's"
 
 
+def test_a_file_of_somebody_elses_is_no_lock(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("1.0.0")
+    with pytest.raises(Refusal, match="no lock of ours"), alone(tmp_path / "lock", "taken"):
+        pass
+    assert (tmp_path / "lock").read_text() == "1.0.0"
+
+
 def test_where_there_are_no_locks_the_work_goes_on_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

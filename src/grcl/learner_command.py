@@ -1,6 +1,7 @@
 """The words of a learner: fit and adapt, evaluate and predict, and what there is to do with its history."""
 
 import argparse
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grcl.flags import Parser, add_setting_flags, parse
-from grcl.runtime.errors import Failure
+from grcl.runtime.errors import Failure, Refusal
 
 if TYPE_CHECKING:
     from grcl.config import LearnerSettings
     from grcl.learner.learner import Learner
+
+
+logger = logging.getLogger(__name__)
 
 
 class Word(NamedTuple):
@@ -58,7 +62,7 @@ def fit_command(arguments: list[str]) -> None:
         )
     assert entry.data is not None
     tell(f"learned {len(learner.classes)} classes from {entry.data.images:,} images of {entry.data.name}")
-    _report(given)
+    _report_change(given)
 
 
 def adapt_command(arguments: list[str]) -> None:
@@ -82,7 +86,7 @@ def adapt_command(arguments: list[str]) -> None:
             settings=changes,
         )
     tell_adapt(entry)
-    _report(given)
+    _report_change(given)
     if entry.is_refused:
         raise Failure(
             "the new model is worse, so that the one before stays in force; --if-worse keep takes the new one anyway"
@@ -143,7 +147,7 @@ def rollback_command(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     entry = _learner(given).rollback(given.to)
     tell(f"entry {entry.number}: the model and the memory of entry {given.to} are in force again")
-    _report(given)
+    _report_change(given)
 
 
 def forget_command(arguments: list[str]) -> None:
@@ -157,7 +161,7 @@ def forget_command(arguments: list[str]) -> None:
     given = parser.parse_args(arguments)
     entry = _learner(given).forget(given.domain)
     tell(f"entry {entry.number}: no image of domain {given.domain} is left in the state; the weights stay as they are")
-    _report(given)
+    _report_change(given)
 
 
 def export_command(arguments: list[str]) -> None:
@@ -280,3 +284,11 @@ def _report(given: argparse.Namespace) -> None:
     from grcl.learner_output import tell
 
     tell(f"report: {write_state_report(given.state, thumbnails=not given.no_thumbnails)}")
+
+
+def _report_change(given: argparse.Namespace) -> None:
+    """The report after a change. The change is made and stays, so that a report which fails is told and no more."""
+    try:
+        _report(given)
+    except (Refusal, Failure) as error:
+        logger.warning("%s; all is done but the report, which grcl report --state %s makes", error, given.state)

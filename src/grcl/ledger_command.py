@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from grcl.flags import Parser, peek
 from grcl.runtime.errors import Failure, Refusal
+from grcl.runtime.visible import visible
 
 if TYPE_CHECKING:
     from grcl.results.comparison import FinishedRun
@@ -59,9 +60,13 @@ def _keep(given: argparse.Namespace) -> None:
         raise Refusal(f"no finished run below {given.folder}; grcl compare and grcl run leave some")
     records = [record_of(run, identity(run, given.preset)) for run in runs]
     for path, is_new in keep(records, given.results, given.replace).items():
-        sys.stdout.write(f"{'kept' if is_new else 'there already'}: {path}\n")
+        _tell(f"{'kept' if is_new else 'there already'}: {path}")
     for directory in unfinished:
-        sys.stdout.write(f"unfinished, left out: {directory}\n")
+        _tell(f"unfinished, left out: {directory}")
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(visible(line) + "\n")
 
 
 def _write(given: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """Images that come as arrays, tensors or a torch Dataset, as the pixels that a file of them would give."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from grcl.runtime.errors import Refusal
 from grcl.shapes import UInt8
 
 _CHANNELS = (1, 3)
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SHAPES = "(n, height, width), (n, height, width, 3) or (n, 3, height, width)"
 
 
@@ -51,7 +53,7 @@ def side_of_sample(dataset: Any) -> int:
 
 
 def label_names(labels: Any, classes: Sequence[str] | None, count: int) -> list[str]:
-    """The class of every image by name; numbers that are no names of `classes` are places there."""
+    """The class of every image by name; numbers are places in `classes`, but where classes are numbers themselves."""
     given = _array(labels)
     if given.ndim != 1:
         raise Refusal(f"labels of shape {tuple(given.shape)} are not understood; give one label per image")
@@ -59,7 +61,7 @@ def label_names(labels: Any, classes: Sequence[str] | None, count: int) -> list[
     if len(values) != count:
         raise Refusal(f"there are {count:,} images and {len(values):,} labels; give one label per image")
     names = [str(value) for value in values]
-    if classes is None or set(names) <= set(classes) or any(isinstance(value, str) for value in values):
+    if classes is None or any(map(_NUMBER.fullmatch, classes)) or any(isinstance(value, str) for value in values):
         return names
     if wrong := [value for value in values if not isinstance(value, int) or not 0 <= value < len(classes)]:
         raise Refusal(f"label {wrong[0]!r} is neither one of the {len(classes)} classes nor a place among them")

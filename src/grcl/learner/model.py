@@ -119,6 +119,7 @@ def _require_same(saved: Tensors, model: Model, name: str) -> None:
     differing += [key for key in saved.keys() & own.keys() if saved[key].shape != own[key].shape]
     if differing:
         raise Refusal(
-            f"the settings of {name} do not fit the model in force ({min(differing)} differs); leave out those that "
-            "change the size of its parts, or roll back to the fit"
+            f"the settings of {name} do not fit the model in force ({min(differing)} differs): those that change the "
+            "size of its parts must be given as they were when it was made (grcl history --json tells them); or roll "
+            "back to the fit"
         )

@@ -32,6 +32,7 @@ from grcl.runtime.turns import alone
 FORMAT_VERSION = 1
 
 _FOLDERS = ("history", "models", "memory", "examples", "source")
+_OF_A_DOMAIN = ("memory", "examples")
 _NAME = re.compile(r"history/\d{4,}\.json|(models|memory|examples)/\d{4,}\.ckpt|source/kept\.ckpt", re.ASCII)
 _OWN = {"state.json", "lock", "work", "report.html", *_FOLDERS}
 _LONGEST_TEXT = 64 << 20  # bytes of a .json; ten thousand adapts need a tenth of it
@@ -148,26 +149,30 @@ class StateDirectory:
         try:
             yield
         except (AttributeError, DamagedCheckpoint, IndexError, KeyError, RuntimeError, TypeError, ValueError):
-            raise Damaged(
-                f"{name} in the state {self.path} holds what this release of grcl or torch cannot read"
-            ) from None
+            raise self._damaged(name, "holds what this release of grcl or torch cannot read") from None
 
     def read(self, facts: Facts, name: str) -> bytes:
         """A file's bytes, if they are those that state.json names; other ones are not even held in memory."""
         if name not in facts.files:
-            raise Damaged(f"the state {self.path} has no {name}")
+            raise self._damaged(name, "is missing")
         digest = hashlib.sha256()
         try:
             with self._open(name) as file:
                 while part := file.read(_CHUNK):
                     digest.update(part)
                 if digest.hexdigest() != facts.files[name]:
-                    raise Damaged(f"{name} in the state {self.path} is not the file that was written there")
+                    raise self._damaged(name, "is not the file that was written there")
                 file.seek(0)
                 return file.read()
         except OSError as error:
             reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
-            raise Damaged(f"{name} {reason} in the state {self.path}") from None
+            raise self._damaged(name, reason) from None
+
+    def _damaged(self, name: str, what: str) -> Damaged:
+        """What is wrong with a file, and for one of a domain's images how to go on without them."""
+        folder, _, file = name.partition("/")
+        domain = f"; grcl forget --domain {int(Path(file).stem)} drops that domain" if folder in _OF_A_DOMAIN else ""
+        return Damaged(f"{name} in the state {self.path} {what}{domain}")
 
     def _open(self, name: str) -> BufferedReader:
         """A file of the state itself: no link leads out of it, no pipe hangs, and none is larger than plausible."""
@@ -244,6 +249,7 @@ class StateDirectory:
     def copy_to(self, place: Path) -> None:
         """The same state in another, empty place."""
         facts, other = self.facts(), StateDirectory(place)
+        other.require_free()
         with other.changing():
             other.require_free()
             other._write({name: self.read(facts, name) for name in facts.files}, facts)

@@ -60,7 +60,9 @@ def one_target_bars(entries: Sequence[OneTarget]) -> Figure:
 @styled
 def first_target(group: Group) -> Figure:
     """Accuracy on the first target after its own stage and every later one, a line per method."""
-    rows = [row for row in group.plain_rows if len(row.matrix.stages) > 1]
+    adapted = [row for row in group.plain_rows if len(row.matrix.stages) > 1]
+    # variants may have other targets, or the same in another order
+    rows = [row for row in adapted if row.matrix.stages == adapted[0].matrix.stages]
     figure = Figure(figsize=(WIDTH, 3.6))
     axes = figure.subplots()
     # counted from the end: the best colours go to the methods of the paper
