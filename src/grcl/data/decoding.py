@@ -14,7 +14,6 @@ from grcl.runtime.errors import Failure
 
 Pixels = NDArray[np.uint8]
 
-RECIPE_VERSION = 1  # raise it with every change that changes a pixel
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # pixels only; EPS would call Ghostscript
 MOST_PIXELS = 100_000_000  # 300 MB once decoded: more than any camera's, less than what ends a process
 

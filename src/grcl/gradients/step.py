@@ -1,6 +1,7 @@
 """One verb for an update: `descend`; and the same within constraints (Eq. 8). Processes average their gradients."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -14,6 +15,8 @@ from grcl.shapes import Bool, Float
 
 # A loss may come in parts that add up to it, so that a batch larger than the memory of a GPU is taken piece by piece.
 Loss = Callable[[], Tensor | Iterable[Tensor]]
+# What is kept from harming a constraint: the gradient (the paper), or what the optimiser makes of it.
+Projected = Literal["gradient", "step"]
 
 # The room of an optimiser's last step: new pages every time would cost more than what is written into them.
 _ROOM: WeakKeyDictionary[Optimizer, Tensor] = WeakKeyDictionary()
@@ -31,12 +34,17 @@ def descend(loss: Tensor, *optimizers: Optimizer) -> None:
 
 
 def descend_within(
-    losses: Mapping[str, Loss], objective: Mapping[str, float], constraints: Sequence[str], optimizer: Optimizer
+    losses: Mapping[str, Loss],
+    objective: Mapping[str, float],
+    constraints: Sequence[str],
+    optimizer: Optimizer,
+    projected: Projected = "gradient",
 ) -> dict[str, Tensor]:
     """Step down Σ wᵢ·lossᵢ over `objective`, projected so that no loss in `constraints` rises to first order (Eq. 8).
 
     Every loss is built, differentiated into its row and freed before the next: each costs one pass, also
-    when it is both part of the objective and a constraint. Returns what there is to log.
+    when it is both part of the objective and a constraint. What is projected is the gradient, as in the paper, or the
+    step that the optimiser makes of it, whose promise holds with momentum too. Returns what there is to log.
     """
     if unknown := (set(objective) | set(constraints)) - set(losses):
         raise ValueError(f"no loss is named {', '.join(sorted(unknown))}; there are: {', '.join(losses)}")
@@ -59,14 +67,34 @@ def descend_within(
         return log
 
     limits = room[len(names) - len(constraints) : -1]
-    length, (gram, slopes) = gradient.norm(), dual_problem(limits, gradient)
-    multipliers = solve_dual(gram, slopes, gradient.dtype)
-    assign(parameters, gradient.addmv_(limits.T, multipliers.to(gradient)), reached)
     # The row of a loss that is no constraint has done its work.
     before = flatten(parameters, out=rows[0] if len(names) > len(constraints) else None)
-    optimizer.step()
-    opposed = _opposed(limits, gram.diagonal().sqrt(), before, parameters)
-    return log | _diagnosis(constraints, length, opposed, (gram, slopes, multipliers))
+    if projected == "gradient":
+        dual = Dual.of(gradient, limits)
+        assign(parameters, gradient.addmv_(limits.T, dual.multipliers.to(gradient)), reached)
+        optimizer.step()
+    else:
+        assign(parameters, gradient, reached)
+        optimizer.step()
+        dual = Dual.of(_movement(before, parameters, out=gradient), limits)
+        _move(parameters, torch.mv(limits.T, dual.multipliers.to(gradient), out=gradient))
+    opposed = _opposed(limits, dual.gram.diagonal().sqrt(), before, parameters)
+    return log | _diagnosis(constraints, dual, opposed)
+
+
+class Dual(NamedTuple):
+    """The dual of a projection (Eq. 9) and its solution, with the length of what is projected."""
+
+    length: Float[Tensor, ""]
+    gram: Float[Tensor, "m m"]
+    slopes: Float[Tensor, " m"]
+    multipliers: Float[Tensor, " m"]
+
+    @classmethod
+    def of(cls, vector: Float[Tensor, " p"], limits: Float[Tensor, "m p"]) -> "Dual":
+        """That of the projection of `vector` on the cone of `limits`."""
+        length, (gram, slopes) = vector.norm(), dual_problem(limits, vector)
+        return cls(length, gram, slopes, solve_dual(gram, slopes, vector.dtype))
 
 
 def _differentiate(
@@ -92,30 +120,44 @@ def _room(optimizer: Optimizer, count: int, parameters: Sequence[Tensor]) -> Flo
     return room
 
 
+def _movement(before: Float[Tensor, " p"], after: Sequence[Tensor], out: Float[Tensor, " p"]) -> Float[Tensor, " p"]:
+    """before − after, in `out`, which may be `before`: the direction that was descended."""
+    pieces, old = pieces_of(out, after), pieces_of(before, after)
+    for piece, start, parameter in zip(pieces, old, after, strict=True):
+        torch.sub(start, parameter.detach(), out=piece)
+    return out
+
+
+@torch.no_grad()
+def _move(parameters: Sequence[Tensor], descent: Float[Tensor, " p"]) -> None:
+    for parameter, piece in zip(parameters, pieces_of(descent, parameters), strict=True):
+        parameter.sub_(piece)
+
+
 def _opposed(
     limits: Float[Tensor, "m p"], lengths: Float[Tensor, " m"], before: Float[Tensor, " p"], after: Sequence[Tensor]
 ) -> Bool[Tensor, " m"]:
     """Whether the step as applied raises a constraint's loss, by more than the rounding of the parameters explains.
 
-    It differs from the projected gradient by momentum and weight decay, which can break a constraint.
+    It differs from a projected gradient by momentum and weight decay, which can break a constraint.
     """
-    size, applied = before.norm(), before  # which becomes before − after, in its place
-    for piece, parameter in zip(pieces_of(applied, after), after, strict=True):
-        piece.sub_(parameter.detach())
+    size, applied = before.norm(), _movement(before, after, out=before)
     rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + size) * lengths
     return torch.mv(limits, applied) < -rounding
 
 
-def _diagnosis(
-    names: Sequence[str], length: Float[Tensor, ""], opposed: Bool[Tensor, " m"], dual: tuple[Tensor, Tensor, Tensor]
-) -> dict[str, Tensor]:
+def _diagnosis(names: Sequence[str], dual: Dual, opposed: Bool[Tensor, " m"]) -> dict[str, Tensor]:
     """Per constraint: conflict of the objective, multiplier, cosine, applied conflict; and the relative correction."""
-    gram, slopes, multipliers = dual
     smallest = torch.finfo(torch.float32).tiny
-    cosines = slopes / (gram.diagonal().sqrt() * length).clamp(min=smallest)
-    quantities = {"violated": slopes < 0, "multiplier": multipliers, "cosine": cosines, "applied": opposed}
+    cosines = dual.slopes / (dual.gram.diagonal().sqrt() * dual.length).clamp(min=smallest)
+    quantities = {
+        "violated": dual.slopes < 0,
+        "multiplier": dual.multipliers,
+        "cosine": cosines,
+        "applied": opposed,
+    }
     # |z − g| = |Gᵀu|, relative to |g|: how much of the wanted step the constraints took or added
-    correction = (multipliers @ gram @ multipliers).clamp(min=0).sqrt() / length.clamp(min=smallest)
+    correction = (dual.multipliers @ dual.gram @ dual.multipliers).clamp(min=0).sqrt() / dual.length.clamp(min=smallest)
     return {"correction": correction.float()} | {
         f"{what}/{name}": value.float()
         for what, values in quantities.items()

@@ -55,9 +55,7 @@ def _take(path: Path, otherwise: Callable[[int], None]) -> int:
         lock = os.open(path, _HOW, 0o666)
         try:
             if os.fstat(lock).st_size:
-                raise Refusal(
-                    f"{path} is no lock of ours, for it holds something; choose another place, or move it"
-                )
+                raise Refusal(f"{path} is no lock of ours, for it holds something; choose another place, or move it")
             _lock(lock, path, otherwise)
             if _is_at(lock, path):
                 return lock
