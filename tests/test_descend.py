@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 from torch.testing import assert_close
 
-from grcl.gradients import assign, descend, descend_within, flatten, gradient_of
+from grcl.gradients import assign, descend, descend_within, flatten, gradient_of, project_onto_cone
 
 Build = Callable[[Iterable[Tensor]], Optimizer]
 
@@ -225,6 +225,38 @@ def test_momentum_can_break_a_promise_that_the_gradient_keeps() -> None:
     log = descend_within({"new": right, "old": up}, {"new": 1.0}, ["old"], optimizer)
     assert log["violated/old"] == log["multiplier/old"] == 0
     assert log["applied/old"] == 1
+
+
+@every_optimizer
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 2**31 - 1), count=st.integers(1, 3))
+def test_a_projected_step_keeps_its_promise_whatever_the_optimizer(build: Build, seed: int, count: int) -> None:
+    """It is the nearest to what the optimiser would have done, by the projection's own laws."""
+    constraints = ["one", "two", "three"][:count]
+    bowls, free = Bowls(seed, "new", *constraints), Bowls(seed, "new", *constraints)
+    optimizer, their_optimizer = build([bowls.w]), build([free.w])
+    for _ in range(4):
+        G = torch.stack([bowls.gradient(name) for name in constraints])
+        start = bowls.w.detach().clone()
+        free.w.data.copy_(start)
+        log = descend_within(bowls.losses(), {"new": 1.0}, constraints, optimizer, projected="step")
+        descend(free.loss("new"), their_optimizer)
+        wanted, applied = start - free.w.detach(), start - bowls.w.detach()
+        assert (G @ applied >= -1e-12).all()
+        assert_close(applied, project_onto_cone(wanted, G).gradient, atol=1e-10, rtol=0)
+        assert all(log[f"applied/{name}"] == 0 for name in constraints)
+
+
+def test_without_momentum_it_is_the_same_to_project_the_step() -> None:
+    ways = [Bowls(3, "new", "old"), Bowls(3, "new", "old")]
+    for bowls, projected in zip(ways, ("gradient", "step"), strict=True):
+        optimizer = SGD([bowls.w], lr=0.1)
+        logs = [
+            descend_within(bowls.losses(), {"new": 1.0}, ["old"], optimizer, projected=projected)  # type: ignore[arg-type]
+            for _ in range(20)
+        ]
+        assert any(log["violated/old"] for log in logs)
+    assert_close(ways[0].w, ways[1].w, atol=1e-12, rtol=0)
 
 
 def test_one_graph_is_alive_at_a_time() -> None:

@@ -20,6 +20,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "no_memory_constraint": {"grcl.memory_constraint": "off"},
     "no_constraint": {"grcl.source_constraint": False, "grcl.memory_constraint": "off"},
     "constraint_per_domain": {"grcl.memory_constraint": "per_domain"},
+    "step_projected": {"grcl.projected": "step"},
     "bank_without_memory": {"grcl.contrast.bank_holds_memory": False},
     "literal_query": {"grcl.contrast.query": "literal"},
     "two_views": {"grcl.contrast.query": "two_views"},

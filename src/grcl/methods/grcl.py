@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grcl.data.feeds import Batch, Feed
 from grcl.data.stream import Stage
-from grcl.gradients import descend_within
+from grcl.gradients import Projected, descend_within
 from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.contrast import Contrast, ContrastSettings
 from grcl.methods.feeds import memory_feeds, source_feed
@@ -35,6 +35,8 @@ class Grcl(Method):
         """Whether the step may not raise the source's loss (Eq. 3)."""
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
+        projected: Projected = "gradient"
+        """What may not raise them: the gradient, as in the paper, or the step that the optimiser makes of it."""
         augment_source: bool = True
         """Whether the source's cross-entropy is taken on augmented views."""
         contrast: ContrastSettings = ContrastSettings()
@@ -66,6 +68,7 @@ class Grcl(Method):
             objective=objective,
             constraints=[name for name in labelled if name != "source" or self.config.source_constraint],
             optimizer=self.optimizers["network"],
+            projected=self.config.projected,
         )
         contrast.update_keys()
         return log | contrast.signs(log["loss/contrast"])

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from grcl.data.feeds import Batch, Feed, Samples, in_parts
 from grcl.data.stream import Stage
-from grcl.gradients import descend_within
+from grcl.gradients import Projected, descend_within
 from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
 from grcl.methods.optimizers import Sgd, Share
@@ -40,6 +40,8 @@ class GrclPlus(Method):
         """Whether the step may not raise the source's loss (Eq. 3)."""
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
+        projected: Projected = "gradient"
+        """What may not raise them: the gradient, as in the paper, or the step that the optimiser makes of it."""
         veil: Share = 0.4
         """How far another image of the target shows through an image, at most; 0 for no such veil."""
         style: bool = True
@@ -78,6 +80,7 @@ class GrclPlus(Method):
             objective=objective,
             constraints=[name for name in labelled if self._is_constraint(name)],
             optimizer=self.optimizers["network"],
+            projected=self.config.projected,
         )
         return {"labelled share": self.self_training.share(), **log, "alarm/classes": self.self_training.classes()}
 
