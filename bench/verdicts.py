@@ -56,15 +56,15 @@ def main() -> None:
 
 def tell_strangeness() -> None:
     """How many images of its own domain, of others and of noise a fitted learner takes for nothing that it knows."""
-    _write("flagged (%)", "its own test images", "another domain", "noise")
-    _write("---", "---:", "---:", "---:")
+    tell("flagged (%)", "its own test images", "another domain", "noise")
+    tell("---", "---:", "---:", "---:")
     for source in SOURCES:
         others = [_flagged(source, _pixels(domain(name).test)) for name in _others(source)]
         shape = _pixels(domain(source).test).shape
         noise = torch.randint(256, shape, generator=generator(0, "noise"), dtype=torch.uint8)
         own = _flagged(source, _pixels(domain(source).test))
         spread = f"{min(others):.0f} to {max(others):.0f}"
-        _write(source, f"{own:.0f}", spread, f"{_flagged(source, noise):.0f}")
+        tell(source, f"{own:.0f}", spread, f"{_flagged(source, noise):.0f}")
 
 
 def _flagged(source: str, pixels: Tensor) -> float:
@@ -78,14 +78,14 @@ def _others(source: str) -> list[str]:
 
 def tell_verdicts() -> None:
     """A row for every adaptation."""
-    _write("source", "adaptation", "target", "source", "verdict", "reason")
-    _write("---", "---", "---:", "---:", "---", "---")
+    tell("source", "adaptation", "target", "source", "verdict", "reason")
+    tell("---", "---", "---:", "---:", "---", "---")
     for source in SOURCES:
         for classes, found in ((range(10), cases(source)), (EVEN, cases_of_few(source))):
             for case in found:
                 outcome = adapted(source, classes, case)
                 both = [_both(outcome.accuracies.get(name)) for name in ("target", "source")]
-                _write(f"{source}, even digits" if classes is EVEN else source, case.name, *both, *outcome[:2])
+                tell(f"{source}, even digits" if classes is EVEN else source, case.name, *both, *outcome[:2])
 
 
 def cases_of_few(source: str) -> Iterator[Case]:
@@ -168,7 +168,8 @@ def _both(accuracies: tuple[float, float] | None) -> str:
     return f"{100 * accuracies[0]:.0f} → {100 * accuracies[1]:.0f}" if accuracies else "–"
 
 
-def _write(*cells: str) -> None:
+def tell(*cells: str) -> None:
+    """A row of a table in Markdown."""
     sys.stdout.write(f"| {' | '.join(cells)} |\n")
     sys.stdout.flush()
 

@@ -1,6 +1,7 @@
 """The verdict: sabotage is worse, sureness alone proves nothing, and every reason names its numbers."""
 
 import math
+from collections.abc import Callable
 from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
@@ -16,8 +17,10 @@ from grcl.data.images import ImageArray, Joined
 from grcl.data.stream import Labelled, Stage
 from grcl.evaluate import accuracy, mean_entropy
 from grcl.learner import vitals as vitals_module
+from grcl.learner.footing import Footing
 from grcl.learner.own_groups import own_groups
-from grcl.learner.verdict import Footing, Verdict, judge
+from grcl.learner.steadiness import steadiness
+from grcl.learner.verdict import Verdict, judge
 from grcl.learner.vitals import neighbourhood_density, vitals
 from grcl.loop import Journal, NotFinite, Operator, Plan, Task, train
 from grcl.memory.pseudo_labels import View
@@ -55,21 +58,27 @@ def wrong(labels: Tensor, share: float, seed: int = 0) -> Tensor:
 
 
 HONEST = seen(wrong(TRUE, 0.4), TRUE)
+STEADY = Footing(agreement=1.0, chance=0.1)
+
+
+def judged(before: Sight, after: Sight, steady: Footing = STEADY, violated: float | None = None) -> Verdict:
+    """The verdict, where nothing else is said on a model that sees the same in moved images."""
+    return judge(before, after, steady, violated)
 
 
 def test_labels_that_come_to_fit_the_clusters_are_better() -> None:
     improved = seen(wrong(TRUE, 0.2), TRUE)
     told = f"agreement of k-means and classifier went from {HONEST.agreement:.2f} to {improved.agreement:.2f}"
-    assert judge(HONEST, improved) == Verdict("better", told)
+    assert judged(HONEST, improved) == Verdict("better", told)
 
 
 def test_the_same_sight_is_no_change() -> None:
-    assert judge(HONEST, HONEST).word == "no change"
-    assert judge(HONEST, seen(HONEST.target.classes, TRUE, sure=50.0)).word == "no change"  # surer is not better
+    assert judged(HONEST, HONEST).word == "no change"
+    assert judged(HONEST, seen(HONEST.target.classes, TRUE, sure=50.0)).word == "no change"  # surer is not better
 
 
 def test_labels_that_cease_to_fit_the_clusters_are_worse() -> None:
-    assert judge(seen(wrong(TRUE, 0.2), TRUE), HONEST).word == "worse"
+    assert judged(seen(wrong(TRUE, 0.2), TRUE), HONEST).word == "worse"
 
 
 def test_a_sure_collapse_to_one_class_is_worse() -> None:
@@ -78,7 +87,7 @@ def test_a_sure_collapse_to_one_class_is_worse() -> None:
     collapsed = seen(one, one, sure=100.0)
     assert mean_entropy(collapsed.target.scores) < mean_entropy(HONEST.target.scores)
     assert collapsed.agreement == 1.0
-    verdict = judge(HONEST, collapsed)
+    verdict = judged(HONEST, collapsed)
     assert verdict.word == "worse"
     assert verdict.reason.startswith(
         "it lost what it could read: k-means, the model before and the model after agree on"
@@ -88,10 +97,10 @@ def test_a_sure_collapse_to_one_class_is_worse() -> None:
 def test_one_class_for_everything_before_and_after_is_worse() -> None:
     """Noise looks all alike: three labels that agree on every image tell nothing, where they never name another."""
     one = torch.zeros_like(TRUE)
-    assert judge(seen(one, one), seen(one, one)).word == "worse"
+    assert judged(seen(one, one), seen(one, one)).word == "worse"
     nearly, other = one.clone(), one.clone()
     nearly[:3], other[-3:] = 1, 2
-    assert judge(seen(nearly, other), seen(one, one)).word == "worse"
+    assert judged(seen(nearly, other), seen(one, one)).word == "worse"
 
 
 def test_footing_is_nothing_by_chance_and_all_by_certainty() -> None:
@@ -113,8 +122,8 @@ def test_labels_by_accident_are_worse_however_well_they_fit_later(seed: int) -> 
     """What self-training makes of noise: it was labelled at random, and now everything agrees."""
     drawn = generator(seed, "accident")
     classes, clusters, later = torch.randint(KINDS, (3, COUNT), generator=drawn)
-    assert judge(seen(classes, clusters), seen(later, later)).word == "worse"
-    assert judge(seen(classes, clusters), seen(classes, classes)).word == "worse"
+    assert judged(seen(classes, clusters), seen(later, later)).word == "worse"
+    assert judged(seen(classes, clusters), seen(classes, classes)).word == "worse"
 
 
 def grouped(groups: Tensor, classes: Tensor) -> View:
@@ -140,7 +149,7 @@ def test_groups_that_cut_across_the_classes_are_worse() -> None:
     before = Sight(view, wrong(TRUE, 0.2), {"source": 0.1})
     assert Footing.of(before.clusters, view.classes).share > 0.7
     assert Footing.of(*own_groups(view)).share < 0.5
-    verdict = judge(before, Sight(view, TRUE, {"source": 0.1}))
+    verdict = judged(before, Sight(view, TRUE, {"source": 0.1}))
     assert verdict.word == "worse"
     assert verdict.reason.startswith("it could not read this target: k-means and the model before agree on 7")
 
@@ -152,19 +161,67 @@ def test_groups_of_a_large_target_are_those_of_a_part() -> None:
     assert torch.equal(groups, classes)
 
 
+def test_classes_that_change_when_an_image_is_moved_are_worse() -> None:
+    """Unknown classes that make groups as clean as the known ones."""
+    improved = seen(wrong(TRUE, 0.2), TRUE)
+    verdict = judged(HONEST, improved, Footing(agreement=0.6, chance=0.1))
+    assert verdict.word == "worse"
+    assert verdict.reason == (
+        "it could not read this target: its classes of the images and of the same moved a little "
+        "agree on 60% of the images, and would on 10% by chance"
+    )
+
+
+class Looks:
+    """A model whose class of an image is a function of its pixels."""
+
+    device = CPU
+
+    def __init__(self, classify: Callable[[Tensor], Tensor]) -> None:
+        self.classify = classify
+
+    def see(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        scores = F.one_hot(self.classify(images), 4).float()
+        return scores, scores
+
+
+def test_steady_is_who_sees_what_a_move_does_not_change() -> None:
+    """A move leaves the brightness of a plain image as it is, and the last digit of a sum of pixels to chance."""
+    plain = ImageArray(torch.arange(4, dtype=torch.uint8).repeat(25)[:, None, None, None].mul(60).expand(-1, 3, 32, 32))
+    by_brightness = steadiness(Looks(lambda images: (images.mean(dim=(1, 2, 3)) * 255 / 60).round().long()), plain)
+    assert by_brightness == Footing(agreement=1.0, chance=0.25)
+    noise = ImageArray(torch.randint(256, (400, 3, 32, 32), generator=generator(0, "noise"), dtype=torch.uint8))
+    by_pixels = steadiness(Looks(lambda images: (images * 255).sum(dim=(1, 2, 3)).round().long() % 4), noise)
+    assert by_pixels.share == pytest.approx(0.0, abs=0.1)
+
+
+def test_steadiness_is_the_same_each_time_and_that_of_a_part_of_a_large_target() -> None:
+    many = ImageArray(torch.randint(256, (2500, 3, 8, 8), generator=generator(0, "many"), dtype=torch.uint8))
+    seen_images = []
+
+    def classify(images: Tensor) -> Tensor:
+        seen_images.append(len(images))
+        return (images[:, 0, 3:5, 3:5].mean(dim=(1, 2)) * 4).long().clamp(max=3)
+
+    first = steadiness(Looks(classify), many)
+    assert sum(seen_images) == 4 * 2000  # still, and moved three times
+    assert first == steadiness(Looks(classify), many)
+    assert 0.2 < first.share < 0.95
+
+
 @pytest.mark.parametrize("owner", ["source", "memory"])
 def test_forgetting_is_worse_and_named(owner: str) -> None:
     improved = wrong(TRUE, 0.1)
     before, kept = (seen(classes, TRUE, source=0.02, memory=0.02) for classes in (HONEST.target.classes, improved))
     forgot = seen(improved, TRUE, **{"source": 0.02, "memory": 0.02, owner: 1.31})
-    assert judge(before, kept).word == "better"
-    assert judge(before, forgot) == Verdict("worse", f"the {owner}'s loss rose from 0.02 to 1.31")
-    told = judge(before, forgot, violated=0.456).reason
+    assert judged(before, kept).word == "better"
+    assert judged(before, forgot) == Verdict("worse", f"the {owner}'s loss rose from 0.02 to 1.31")
+    told = judged(before, forgot, violated=0.456).reason
     assert told == f"the {owner}'s loss rose from 0.02 to 1.31, and 46% of the steps opposed what was known"
 
 
 def test_a_gain_that_costs_a_good_part_of_the_source_is_not_called_better() -> None:
-    verdict = judge(HONEST, seen(TRUE, TRUE, source=0.8))
+    verdict = judged(HONEST, seen(TRUE, TRUE, source=0.8))
     assert verdict.word == "no change"
     assert verdict.reason.endswith("but the source's loss rose from 0.10 to 0.80")
 
@@ -174,14 +231,14 @@ def test_what_is_not_a_number_is_worse(source: float) -> None:
     broken = seen(TRUE, TRUE, source=source)
     if not math.isnan(source):
         broken.target.scores[3, 4] = math.nan
-    assert judge(HONEST, broken) == Verdict("worse", "the model's scores are not numbers any more")
+    assert judged(HONEST, broken) == Verdict("worse", "the model's scores are not numbers any more")
 
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_of_a_few_images_nothing_is_told_but_forgetting(count: int) -> None:
     few = seen(wrong(TRUE, 0.4)[:count], TRUE[:count])
-    assert judge(few, seen(TRUE[:count], TRUE[:count])).word == "no change"
-    assert judge(few, seen(TRUE[:count], TRUE[:count], source=2.0)).word == "worse"
+    assert judged(few, seen(TRUE[:count], TRUE[:count])).word == "no change"
+    assert judged(few, seen(TRUE[:count], TRUE[:count], source=2.0)).word == "worse"
 
 
 def test_density_is_that_of_a_slow_double_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,9 +302,9 @@ def verdict_on(network: Classifier, target: Tensor, folder: Path, rate: float = 
     config = GrclPlus.Config(optimizer=Sgd(rate=rate, schedule="warm_cosine"))
     method = METHODS["grcl_plus"](deepcopy(network), config)
     stage = Stage(1, SOURCE, (), ImageArray(target), Augmentation(flip_probability=0.0))
-    before = look_over(method.eval(), stage)
+    before, steady = look_over(method.eval(), stage), steadiness(method, stage.target)
     trained(method, stage, 6, folder)
-    return judge(before, look_over(method, stage)), method.network
+    return judge(before, look_over(method, stage), steady), method.network
 
 
 def pixels_of(labelled: Labelled) -> Tensor:

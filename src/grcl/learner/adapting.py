@@ -14,10 +14,12 @@ from grcl.data.stream import Stage
 from grcl.evaluate import accuracy
 from grcl.learner.evaluation import examples
 from grcl.learner.familiarity import learn_familiarity
+from grcl.learner.footing import Footing
 from grcl.learner.history import Accuracy, Entry, now, plain
 from grcl.learner.inputs import Data
 from grcl.learner.model import Model, continued
 from grcl.learner.present import Present
+from grcl.learner.steadiness import steadiness
 from grcl.learner.verdict import judge
 from grcl.learner.vitals import vitals
 from grcl.lone_stage import LoneStage
@@ -50,6 +52,8 @@ class Adapted(NamedTuple):
 
     before: Sight
     after: Sight
+    steady: Footing
+    """How far the model before sees the same in the target's images when they are moved a little."""
     violated: float | None
     """Share of the steps whose gradient opposed a constraint; none where there is no constraint."""
     episode: Episode
@@ -68,12 +72,12 @@ def adapt(present: Present, order: Order, operator: Operator) -> tuple[Entry, di
     for model in (old, new):
         model.method.to(plan.device)
     directory = _claim(present.state.work, _config(present, order))
-    before = look(old.method, stage)
+    before, steady = look(old.method, stage), steadiness(old.method, stage.target)
     work = LoneStage(f"adapt to {order.target.name}", stage, directory, plan)
     work.train(new.method, partial(begin_stage, new.method, stage, settings), operator)
     after = look(new.method, stage)
     episode = remember(stage, after, settings.memory, plan.seed).episode
-    adapted = Adapted(before, after, violated_share(directory.path), episode)
+    adapted = Adapted(before, after, steady, violated_share(directory.path), episode)
     new = new.knowing(_familiarity(new, stage, adapted.episode))
     entry = _entry(present, order, (old, new), adapted)
     shown = examples(order.target, adapted.before.target, adapted.after.target, present.facts.classes)
@@ -126,7 +130,7 @@ def _familiarity(model: Model, stage: Stage, episode: Episode) -> Any:
 def _entry(present: Present, order: Order, models: tuple[Model, Model], adapted: Adapted) -> Entry:
     """What the history will tell."""
     number, target = present.facts.newest + 1, order.target
-    verdict = judge(adapted.before, adapted.after, adapted.violated)
+    verdict = judge(adapted.before, adapted.after, adapted.steady, adapted.violated)
     is_refused = verdict.word == "worse" and not order.keeps_worse
     return Entry(
         number=number,
