@@ -1,6 +1,6 @@
 """Images by index: uint8 tensors of shape (n, 3, height, width), wherever they are kept."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -33,7 +33,9 @@ class ImageArray:
         return len(self.pixels)
 
     def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
-        return self.pixels[index]
+        return self.pixels.index_select(
+            0, index
+        )  # a tenth of the time of pixels[index], which goes by numbers, not rows
 
     def start(self, index: Int[Tensor, " batch"]) -> Callable[[], Tensor]:
         return partial(self.read, index)
@@ -82,15 +84,13 @@ class Joined:
         if int(index.min()) < 0:
             raise IndexError(f"joined images are counted from 0; there is no image {int(index.min())}")
         which = torch.bucketize(index, self.starts[1:], right=True)
-        pieces = {int(k): self.parts[k].start(index[which == k] - self.starts[k]) for k in which.unique()}
-        return partial(_put_together, pieces, which)
+        # By parts, so that each is asked once and what there is to do does not grow with their number.
+        order = which.argsort(stable=True)
+        asked = (index - self.starts[which])[order].split(torch.bincount(which, minlength=len(self.parts)).tolist())
+        pieces = [part.start(places) for part, places in zip(self.parts, asked, strict=True) if len(places)]
+        return partial(_put_together, pieces, order)
 
 
-def _put_together(pieces: Mapping[int, Callable[[], Tensor]], which: Int[Tensor, " batch"]) -> Tensor:
+def _put_together(pieces: Sequence[Callable[[], Tensor]], order: Int[Tensor, " batch"]) -> Tensor:
     """The pixels of all parts, each image at its place in the batch."""
-    pixels = {k: piece() for k, piece in pieces.items()}
-    example = next(iter(pixels.values()))
-    joined = example.new_empty((len(which), *example.shape[1:]))
-    for k, piece in pixels.items():
-        joined[which == k] = piece
-    return joined
+    return torch.cat([piece() for piece in pieces]).index_select(0, order.argsort())
