@@ -29,17 +29,17 @@ HALVES = (slice(0, 5), slice(5, 10), slice(0, 10, 2), slice(1, 10, 2))  # each b
 BANDS = {"< 50 %": 0.5, "50 to 65": 0.65, "65 to 80": 0.8, "> 80": 1.01}
 
 
-class Images(NamedTuple):
+class Pictures(NamedTuple):
     """Pixels and the places of their classes among all ten."""
 
     pixels: Tensor
     labels: Tensor
 
-    def of(self, classes: range, most: int) -> "Images":
+    def of(self, classes: range, most: int) -> "Pictures":
         """Some images of these classes, labelled by places among them."""
         order = torch.rand(len(self.labels), generator=generator(0, "reading")).argsort()
         some = order[torch.isin(self.labels[order], torch.tensor(list(classes)))][:most]
-        return Images(self.pixels[some], torch.tensor([classes.index(k) for k in self.labels[some].tolist()]))
+        return Pictures(self.pixels[some], torch.tensor([classes.index(k) for k in self.labels[some].tolist()]))
 
 
 class Finding(NamedTuple):
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
 
 def main() -> None:
-    """Print a line for every half of the halves, in Markdown."""
+    """Print a line for each way to halve the classes, in Markdown."""
     tell("images", "unknown classes: refused", *(f"known, {band} right: refused" for band in BANDS))
     tell("---", *["---:"] * (1 + len(BANDS)))
     worlds = {"digits": (mini(), 2000, 600)}
@@ -63,22 +63,23 @@ def main() -> None:
             tell(f"{name}, {title}", *_counts(found))
 
 
-def mini() -> dict[str, Images]:
+def mini() -> dict[str, Pictures]:
     """The training images of the embedded benchmark."""
-    parts = {name: domain(name).train for name in BENCHMARKS["mini"].order()}
-    return {name: Images(part.images.read(torch.arange(len(part))), part.labels) for name, part in parts.items()}
+    return {name: _all(domain(name).train) for name in BENCHMARKS["mini"].order()}
 
 
-def office_caltech(folder: Path) -> dict[str, Images]:
+def office_caltech(folder: Path) -> dict[str, Pictures]:
     """All photographs, at the size that a learner gives them by default."""
-    found = {place.name: read_labelled(place, Reading(size=96)) for place in sorted(folder.iterdir()) if place.is_dir()}
-    return {
-        name: Images(data.images.read(torch.arange(len(data))), data.labelled().labels) for name, data in found.items()
-    }
+    places = [place for place in sorted(folder.iterdir()) if place.is_dir()]
+    return {place.name: _all(read_labelled(place, Reading(size=96)).labelled()) for place in places}
+
+
+def _all(labelled: Labelled) -> Pictures:
+    return Pictures(labelled.images.read(torch.arange(len(labelled))), labelled.labels)
 
 
 def study(
-    world: Mapping[str, Images], half: slice, halves: tuple[slice, ...], of_source: int, of_target: int
+    world: Mapping[str, Pictures], half: slice, halves: tuple[slice, ...], of_source: int, of_target: int
 ) -> Iterator[Finding]:
     """Every domain as the source, and all targets of known and of unknown classes."""
     (other,) = (each for each in halves if each != half)
@@ -92,7 +93,7 @@ def study(
             yield _finding(learner, known, world[target].of(range(10)[other], of_target), is_known=False)
 
 
-def _finding(learner: Learner, known: Images, target: Images, is_known: bool) -> Finding:
+def _finding(learner: Learner, known: Pictures, target: Pictures, is_known: bool) -> Finding:
     method, images = learner._present().model.method, ImageArray(target.pixels)
     stage = Stage(1, Labelled(ImageArray(known.pixels), known.labels), (), images, Augmentation())
     before = look_over(method, stage)

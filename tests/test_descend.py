@@ -1,6 +1,7 @@
 """One verb for an update: plain torch does the same, nothing leaks, and constraints hold for the step as taken."""
 
 import copy
+import inspect
 import weakref
 from collections.abc import Callable, Iterable
 
@@ -237,14 +238,25 @@ def test_a_projected_step_keeps_its_promise_whatever_the_optimizer(build: Build,
     optimizer, their_optimizer = build([bowls.w]), build([free.w])
     for _ in range(4):
         G = torch.stack([bowls.gradient(name) for name in constraints])
-        start = bowls.w.detach().clone()
+        start, slope = bowls.w.detach().clone(), bowls.gradient("new")
         free.w.data.copy_(start)
         log = descend_within(bowls.losses(), {"new": 1.0}, constraints, optimizer, projected="step")
         descend(free.loss("new"), their_optimizer)
         wanted, applied = start - free.w.detach(), start - bowls.w.detach()
         assert (G @ applied >= -1e-12).all()
         assert_close(applied, project_onto_cone(wanted, G).gradient, atol=1e-10, rtol=0)
-        assert all(log[f"applied/{name}"] == 0 for name in constraints)
+        for name, row in zip(constraints, G, strict=True):
+            assert log[f"applied/{name}"] == 0
+            assert log[f"violated/{name}"] == float(slope @ row < 0)
+
+
+def test_only_a_gradient_or_a_step_is_projected() -> None:
+    bowls, unchecked = (
+        Bowls(0, "new", "old"),
+        inspect.unwrap(descend_within),
+    )  # as users have it, without checks of types
+    with pytest.raises(ValueError, match="projected = 'Step'; it takes gradient or step"):
+        unchecked(bowls.losses(), {"new": 1.0}, ["old"], SGD([bowls.w], lr=0.1), projected="Step")
 
 
 def test_without_momentum_it_is_the_same_to_project_the_step() -> None:

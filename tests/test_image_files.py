@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from grcl.data import decoding
 from grcl.data.catalogue import Entry, catalogue
 from grcl.data.decoding import MOST_PIXELS, Undecodable, decode, fit
 from grcl.data.file_pool import pool_of_files
@@ -482,6 +483,18 @@ def test_images_are_packed_once(tmp_path: Path) -> None:
         overwrite_unseen(tmp_path / "images" / name, b"bad")
     again = pool_at(tmp_path / "images", cache=True)
     assert torch.equal(all_pixels(again.images), all_pixels(first.images))
+
+
+def test_images_are_packed_again_when_the_code_that_decodes_them_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(tmp_path / "images", some_images(9))
+    first = pool_at(tmp_path / "images", cache=True).images
+    monkeypatch.setattr(decoding, "RECIPE", "0" * 16)
+    again = pool_at(tmp_path / "images", cache=True).images
+    assert isinstance(first, PackedImages)
+    assert isinstance(again, PackedImages)
+    assert again.path != first.path
 
 
 @pytest.mark.parametrize("damage", [half, lambda content: b"", lambda content: b"x" + content[1:]])

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, features
 
+from grcl.benchmarks import generators
 from grcl.benchmarks.cache import Arrays, cache_folder, fingerprint, load_or_make
 from grcl.benchmarks.generators import blend_mnist_m, cut_patch, render_house_number, render_synnum
 from grcl.data.images import ImageArray
@@ -24,6 +25,7 @@ from grcl.runtime.recipe import recipe
 CLASSES = tuple("0123456789")
 ORDER = ("synnum", "mnist", "mnist_m", "digits8", "house_numbers")
 
+RECIPE = recipe(Path(__file__), *sorted(Path(generators.__file__).parent.glob("*.py")))
 DATA_SEED = 20210  # of its own, so that every training seed sees the same data
 SIZE = 32
 RENDERED_PER_CLASS = 250
@@ -61,9 +63,9 @@ def _arrays(folder: Path, version: str) -> Arrays:
 
 def version() -> str:
     """Changes with the code that makes the images and with every package whose release may change a pixel."""
-    code = [Path(__file__), *sorted((Path(__file__).parent / "generators").glob("*.py"))]
     packages = [f"{package} {metadata.version(package)}" for package in MAKERS]
-    return recipe(*map(str, code), packages=[*packages, f"freetype {features.version('freetype2')}"])
+    text = "\n".join([RECIPE, *packages, f"freetype {features.version('freetype2')}"])
+    return fingerprint(np.frombuffer(text.encode(), np.uint8))
 
 
 def as_pool(name: str, arrays: Arrays) -> Pool:

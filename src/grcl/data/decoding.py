@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from grcl.runtime.errors import Failure
+from grcl.runtime.recipe import recipe
 
 Pixels = NDArray[np.uint8]
 
+RECIPE = recipe(Path(__file__))
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # pixels only; EPS would call Ghostscript
 MOST_PIXELS = 100_000_000  # 300 MB once decoded: more than any camera's, less than what ends a process
 

@@ -33,9 +33,7 @@ class ImageArray:
         return len(self.pixels)
 
     def read(self, index: Int[Tensor, " batch"]) -> UInt8[Tensor, "batch 3 height width"]:
-        return self.pixels.index_select(
-            0, index
-        )  # a tenth of the time of pixels[index], which goes by numbers, not rows
+        return self.pixels.index_select(0, index)  # by rows, where pixels[index] goes by numbers
 
     def start(self, index: Int[Tensor, " batch"]) -> Callable[[], Tensor]:
         return partial(self.read, index)
@@ -60,7 +58,7 @@ class Subset:
 
 def select(images: Images, places: Int[Tensor, " n"]) -> Images:
     """The images at these places; an array is cut at once, which makes every later read one lookup."""
-    return ImageArray(images.pixels[places]) if isinstance(images, ImageArray) else Subset(images, places)
+    return ImageArray(images.read(places)) if isinstance(images, ImageArray) else Subset(images, places)
 
 
 class Joined:
@@ -81,10 +79,10 @@ class Joined:
     def start(self, index: Int[Tensor, " batch"]) -> Callable[[], Tensor]:
         if len(index) == 0:
             return self.parts[0].start(index)
-        if int(index.min()) < 0:
-            raise IndexError(f"joined images are counted from 0; there is no image {int(index.min())}")
+        if wrong := [place for place in (int(index.min()), int(index.max())) if not 0 <= place < len(self)]:
+            raise IndexError(f"there is no image {wrong[0]} among {len(self)}, which are counted from 0")
         which = torch.bucketize(index, self.starts[1:], right=True)
-        # By parts, so that each is asked once and what there is to do does not grow with their number.
+        # Sorted by parts, so that many cost hardly more than one.
         order = which.argsort(stable=True)
         asked = (index - self.starts[which])[order].split(torch.bincount(which, minlength=len(self.parts)).tolist())
         pieces = [part.start(places) for part, places in zip(self.parts, asked, strict=True) if len(places)]

@@ -20,7 +20,6 @@ from grcl.data.ahead import in_advance
 from grcl.data.image_files import ImageFiles
 from grcl.runtime.cache_folder import cache_folder
 from grcl.runtime.errors import Refusal
-from grcl.runtime.recipe import recipe
 from grcl.runtime.turns import one_at_a_time
 from grcl.shapes import Int, UInt8
 
@@ -55,7 +54,7 @@ class PackedImages:
 
 def packed(files: ImageFiles, fingerprint: str) -> PackedImages:
     """The images out of their packed file, which is made now if there is none; of several processes one makes it."""
-    name = f"{fingerprint}-{recipe(decoding.__file__)}-pillow-{PIL.__version__}"
+    name = f"{fingerprint}-{decoding.RECIPE}-pillow-{PIL.__version__}"
     path = cache_folder() / "packed" / f"{name}.npy"
     try:
         with one_at_a_time(path.with_suffix(".lock")):

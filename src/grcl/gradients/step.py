@@ -1,7 +1,7 @@
 """One verb for an update: `descend`; and the same within constraints (Eq. 8). Processes average their gradients."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 from weakref import WeakKeyDictionary
 
 import torch
@@ -44,8 +44,11 @@ def descend_within(
 
     Every loss is built, differentiated into its row and freed before the next: each costs one pass, also
     when it is both part of the objective and a constraint. What is projected is the gradient, as in the paper, or the
-    step that the optimiser makes of it, whose promise holds with momentum too. Returns what there is to log.
+    step that the optimiser makes of it, whose promise holds with momentum too (`.grad` is then what was added to it).
+    Returns what there is to log.
     """
+    if projected not in get_args(Projected):
+        raise ValueError(f"projected = {projected!r}; it takes {' or '.join(get_args(Projected))}")
     if unknown := (set(objective) | set(constraints)) - set(losses):
         raise ValueError(f"no loss is named {', '.join(sorted(unknown))}; there are: {', '.join(losses)}")
     names = [name for name in losses if name not in constraints] + list(constraints)
@@ -69,17 +72,19 @@ def descend_within(
     limits = room[len(names) - len(constraints) : -1]
     # The row of a loss that is no constraint has done its work.
     before = flatten(parameters, out=rows[0] if len(names) > len(constraints) else None)
+    dual = wanted = Dual.of(gradient, limits)
     if projected == "gradient":
-        dual = Dual.of(gradient, limits)
         assign(parameters, gradient.addmv_(limits.T, dual.multipliers.to(gradient)), reached)
         optimizer.step()
+        detour = torch.zeros_like(dual.length)
     else:
         assign(parameters, gradient, reached)
         optimizer.step()
         dual = Dual.of(_movement(before, parameters, out=gradient), limits)
         _move(parameters, torch.mv(limits.T, dual.multipliers.to(gradient), out=gradient))
-    opposed = _opposed(limits, dual.gram.diagonal().sqrt(), before, parameters)
-    return log | _diagnosis(constraints, dual, opposed)
+        detour = dual.length
+    opposed = _opposed(limits, dual.gram.diagonal().sqrt(), before, parameters, detour)
+    return log | _diagnosis(constraints, wanted, dual, opposed)
 
 
 class Dual(NamedTuple):
@@ -135,23 +140,29 @@ def _move(parameters: Sequence[Tensor], descent: Float[Tensor, " p"]) -> None:
 
 
 def _opposed(
-    limits: Float[Tensor, "m p"], lengths: Float[Tensor, " m"], before: Float[Tensor, " p"], after: Sequence[Tensor]
+    limits: Float[Tensor, "m p"],
+    lengths: Float[Tensor, " m"],
+    before: Float[Tensor, " p"],
+    after: Sequence[Tensor],
+    detour: Float[Tensor, ""],
 ) -> Bool[Tensor, " m"]:
     """Whether the step as applied raises a constraint's loss, by more than the rounding of the parameters explains.
 
-    It differs from a projected gradient by momentum and weight decay, which can break a constraint.
+    It differs from a projected gradient by momentum and weight decay, which can break a constraint. On the way to a
+    projected step the parameters were rounded twice, once as far off as the `detour` is long.
     """
     size, applied = before.norm(), _movement(before, after, out=before)
-    rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + size) * lengths
+    rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + size + 2 * detour) * lengths
     return torch.mv(limits, applied) < -rounding
 
 
-def _diagnosis(names: Sequence[str], dual: Dual, opposed: Bool[Tensor, " m"]) -> dict[str, Tensor]:
-    """Per constraint: conflict of the objective, multiplier, cosine, applied conflict; and the relative correction."""
+def _diagnosis(names: Sequence[str], wanted: Dual, dual: Dual, opposed: Bool[Tensor, " m"]) -> dict[str, Tensor]:
+    """Per constraint: conflict and cosine of the gradient that was `wanted`, multiplier of what was projected, conflict
+    of what was applied; and the relative correction."""
     smallest = torch.finfo(torch.float32).tiny
-    cosines = dual.slopes / (dual.gram.diagonal().sqrt() * dual.length).clamp(min=smallest)
+    cosines = wanted.slopes / (wanted.gram.diagonal().sqrt() * wanted.length).clamp(min=smallest)
     quantities = {
-        "violated": dual.slopes < 0,
+        "violated": wanted.slopes < 0,
         "multiplier": dual.multipliers,
         "cosine": cosines,
         "applied": opposed,

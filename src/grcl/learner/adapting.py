@@ -72,7 +72,8 @@ def adapt(present: Present, order: Order, operator: Operator) -> tuple[Entry, di
     for model in (old, new):
         model.method.to(plan.device)
     directory = _claim(present.state.work, _config(present, order))
-    before, steady = look(old.method, stage), steadiness(old.method, stage.target)
+    before = look(old.method, stage)
+    steady = steadiness(old.method.eval(), stage.target)
     work = LoneStage(f"adapt to {order.target.name}", stage, directory, plan)
     work.train(new.method, partial(begin_stage, new.method, stage, settings), operator)
     after = look(new.method, stage)

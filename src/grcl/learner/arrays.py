@@ -1,7 +1,6 @@
 """Images that come as arrays, tensors or a torch Dataset, as the pixels that a file of them would give."""
 
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from grcl.runtime.errors import Refusal
 from grcl.shapes import UInt8
 
 _CHANNELS = (1, 3)
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SHAPES = "(n, height, width), (n, height, width, 3) or (n, 3, height, width)"
 
 
@@ -61,11 +59,19 @@ def label_names(labels: Any, classes: Sequence[str] | None, count: int) -> list[
     if len(values) != count:
         raise Refusal(f"there are {count:,} images and {len(values):,} labels; give one label per image")
     names = [str(value) for value in values]
-    if classes is None or any(map(_NUMBER.fullmatch, classes)) or any(isinstance(value, str) for value in values):
+    if classes is None or any(map(_is_number, classes)) or any(isinstance(value, str) for value in values):
         return names
     if wrong := [value for value in values if not isinstance(value, int) or not 0 <= value < len(classes)]:
         raise Refusal(f"label {wrong[0]!r} is neither one of the {len(classes)} classes nor a place among them")
     return [classes[value] for value in values]
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def fingerprint(pixels: UInt8[Tensor, "n 3 height width"], labels: Sequence[str] | None) -> str:

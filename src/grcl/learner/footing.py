@@ -21,7 +21,7 @@ class Footing(NamedTuple):
     @classmethod
     def of(cls, *labels: Int[Tensor, " n"]) -> "Footing":
         """The footing of these labels of the same images."""
-        given = torch.stack(labels)
+        given = torch.stack(labels).cpu()  # not every GPU has doubles
         agreement = (given == given[0]).all(dim=0).double().mean()
         chance = F.one_hot(given).double().mean(dim=1).prod(dim=0).sum()
         return cls(float(agreement), float(chance))

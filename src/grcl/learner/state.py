@@ -32,7 +32,6 @@ from grcl.runtime.turns import alone
 FORMAT_VERSION = 1
 
 _FOLDERS = ("history", "models", "memory", "examples", "source")
-_OF_A_DOMAIN = ("memory", "examples")
 _NAME = re.compile(r"history/\d{4,}\.json|(models|memory|examples)/\d{4,}\.ckpt|source/kept\.ckpt", re.ASCII)
 _OWN = {"state.json", "lock", "work", "report.html", *_FOLDERS}
 _LONGEST_TEXT = 64 << 20  # bytes of a .json; ten thousand adapts need a tenth of it
@@ -171,8 +170,11 @@ class StateDirectory:
     def _damaged(self, name: str, what: str) -> Damaged:
         """What is wrong with a file, and for one of a domain's images how to go on without them."""
         folder, _, file = name.partition("/")
-        domain = f"; grcl forget --domain {int(Path(file).stem)} drops that domain" if folder in _OF_A_DOMAIN else ""
-        return Damaged(f"{name} in the state {self.path} {what}{domain}")
+        remedies = {
+            "memory": f"; grcl forget --state {self.path} --domain {Path(file).stem.lstrip('0')} drops that domain",
+            "examples": f"; grcl report --state {self.path} --no-thumbnails does without",
+        }
+        return Damaged(f"{name} in the state {self.path} {what}{remedies.get(folder, '')}")
 
     def _open(self, name: str) -> BufferedReader:
         """A file of the state itself: no link leads out of it, no pipe hangs, and none is larger than plausible."""

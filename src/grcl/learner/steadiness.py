@@ -21,10 +21,13 @@ def steadiness(model: Model, images: Images) -> Footing:
     """How far the classes of moved images are those of the images themselves."""
     drawn = generator(0, "steadiness")
     some = select(images, torch.randperm(len(images), generator=drawn)[:_MOST])
-    still, moved = [], []
+    draws = [draw(_MOVES, len(some), drawn) for _ in range(_TIMES)]
+    still, moved, done = [], [], 0
     for batch in batches_of(some, model.device):
-        classes = model.see(batch)[1].argmax(dim=1)
-        for _ in range(_TIMES):
+        classes, rows = model.see(batch)[1].argmax(dim=1), slice(done, done + len(batch))
+        for each in draws:
+            there = apply(batch.cpu(), each.rows(rows)).to(batch.device)  # not every GPU can move images
             still.append(classes)
-            moved.append(model.see(apply(batch, draw(_MOVES, len(batch), drawn)))[1].argmax(dim=1))
+            moved.append(model.see(there)[1].argmax(dim=1))
+        done = rows.stop
     return Footing.of(torch.cat(still), torch.cat(moved))

@@ -16,8 +16,8 @@ from grcl.memory.sight import Sight
 _FEWEST = 10  # images; where there are fewer, each is worth more than the steps below
 _FORGOTTEN = 1 / 3  # of the way from the loss before to a guesser's; beyond it, targets gained less than was lost
 _FADED = 1 / 4  # the same for what is to be called better; up to a third, gain and loss were about even
-# Both by docs/learner.md: of 100 targets of unknown digits none has more of either; all honest ones do of which the
-# model has four fifths right, most of which it has two thirds right, and few of the others.
+# Both by docs/learner.md: no target of unknown digits reaches both; all honest ones do of which the model has four
+# fifths right, most of which it has two thirds right, and few of the others.
 _READ = 0.72  # mean footing of two groupings before
 _STEADY = 0.68  # footing of the images and the same images moved a little
 _HELD = 0.3  # footing after; targets that gained had 0.5 and more, models broken by their rate 0.1

@@ -61,7 +61,7 @@ def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k featu
     """
     centroids, labels = start, None
     for _ in range(_ROUNDS):
-        # On a CPU a row for each cluster is a fifth faster than a row for each image, but for argmax: hence max.
+        # On a CPU a row for each of few clusters is faster than a row for each image, but for argmax: hence max.
         closeness = (centroids @ features.T).sub_(0.5 * centroids.square().sum(dim=1, keepdim=True))
         nearest = closeness.max(dim=0).indices
         if labels is not None and torch.equal(nearest, labels):

@@ -36,7 +36,7 @@ class Grcl(Method):
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
         projected: Projected = "gradient"
-        """What may not raise them: the gradient, as in the paper, or the step that the optimiser makes of it."""
+        """What is projected: the gradient, as in the paper, or the step that the optimiser makes of it."""
         augment_source: bool = True
         """Whether the source's cross-entropy is taken on augmented views."""
         contrast: ContrastSettings = ContrastSettings()

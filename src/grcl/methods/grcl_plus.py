@@ -41,7 +41,7 @@ class GrclPlus(Method):
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
         projected: Projected = "gradient"
-        """What may not raise them: the gradient, as in the paper, or the step that the optimiser makes of it."""
+        """What is projected: the gradient, as in the paper, or the step that the optimiser makes of it."""
         veil: Share = 0.4
         """How far another image of the target shows through an image, at most; 0 for no such veil."""
         style: bool = True

@@ -15,7 +15,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Sgd(Settings):
-    """Stochastic gradient descent: the only one whose step keeps a projected gradient's promise (with no momentum)."""
+    """Stochastic gradient descent: without momentum its step keeps a projected gradient's promise."""
 
     rate: PositiveFloat = 0.01
     """Initial learning rate."""
