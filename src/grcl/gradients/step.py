@@ -53,17 +53,12 @@ def descend_within(
         raise ValueError(f"no loss is named {', '.join(sorted(unknown))}; there are: {', '.join(losses)}")
     names = [name for name in losses if name not in constraints] + list(constraints)
     parameters = parameters_of(optimizer)
-    *rows, gradient = room = _room(optimizer, len(names) + 1, parameters)
-    values, reached = [], [False] * len(parameters)
-    for name, row in zip(names, rows, strict=True):
-        value, reached_by_it = _differentiate(losses[name](), parameters, row)
-        reached = [a or b for a, b in zip(reached, reached_by_it, strict=True)]
-        values.append(value)
+    room = _room(optimizer, len(names) + 1, parameters)
+    log, reached = _differentiate_all({name: losses[name] for name in names}, parameters, room[:-1])
     distributed.average(room[:-1])
-
+    gradient = room[-1]
     weights = gradient.new_tensor([objective.get(name, 0.0) for name in names])
     torch.mv(room[:-1].T, weights, out=gradient)
-    log = {f"loss/{name}": value for name, value in zip(names, values, strict=True)}
     if not constraints:
         assign(parameters, gradient, reached)
         optimizer.step()
@@ -71,7 +66,7 @@ def descend_within(
 
     limits = room[len(names) - len(constraints) : -1]
     # The row of a loss that is no constraint has done its work.
-    before = flatten(parameters, out=rows[0] if len(names) > len(constraints) else None)
+    before = flatten(parameters, out=room[0] if len(names) > len(constraints) else None)
     dual = wanted = Dual.of(gradient, limits)
     if projected == "gradient":
         assign(parameters, gradient.addmv_(limits.T, dual.multipliers.to(gradient)), reached)
@@ -100,6 +95,17 @@ class Dual(NamedTuple):
         """That of the projection of `vector` on the cone of `limits`."""
         length, (gram, slopes) = vector.norm(), dual_problem(limits, vector)
         return cls(length, gram, slopes, solve_dual(gram, slopes, vector.dtype))
+
+
+def _differentiate_all(
+    losses: Mapping[str, Loss], parameters: Sequence[Tensor], rows: Float[Tensor, "losses p"]
+) -> tuple[dict[str, Tensor], list[bool]]:
+    """The value of every loss, to be logged, its gradient in its row, and which parameters any of them reaches."""
+    log, reached = {}, [False] * len(parameters)
+    for (name, loss), row in zip(losses.items(), rows, strict=True):
+        log[f"loss/{name}"], reached_by_it = _differentiate(loss(), parameters, row)
+        reached = [a or b for a, b in zip(reached, reached_by_it, strict=True)]
+    return log, reached
 
 
 def _differentiate(
