@@ -432,10 +432,16 @@ def test_damaged_and_misplaced_results_are_refused(desk: Desk) -> None:
     path.with_name("seed-1.json").write_text("{}")
     with pytest.raises(Refusal, match="is not a result file"):
         _ = desk.page
-    path.with_name("seed-1.json").unlink()
-    desk.keep(result("grcl", acc(0.7), 1, settings={"memory": {"size": 3}}))
+
+
+def test_seeds_of_a_row_have_the_same_settings_but_for_those_that_came_later(desk: Desk) -> None:
+    desk.table("grcl")
+    desk.keep(result("grcl", acc(0.7), 0, settings={"memory": {"size": 4}}))
+    desk.keep(result("grcl", acc(0.7), 1, settings={"memory": {"size": 4, "rule": "new"}}))
+    assert "0: 70.00, 1: 70.00" in desk.page
+    desk.keep(result("grcl", acc(0.7), 2, settings={"memory": {"size": 3}}))
     with pytest.raises(
-        Refusal, match=r"digits/grcl differ in more than the seed \(seeds 0 and 1: memory\.size is None"
+        Refusal, match=r"digits/grcl differ in more than the seed \(seeds 0 and 2: memory\.size is 4 and 3\)"
     ):
         _ = desk.page
 

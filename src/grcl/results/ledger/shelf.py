@@ -9,7 +9,7 @@ from grcl.results.comparison import Row
 from grcl.results.ledger.kept import Kept, read_kept
 from grcl.results.run_files import Record
 from grcl.runtime.errors import Refusal
-from grcl.runtime.run_directory import differences
+from grcl.runtime.run_directory import differences, flat
 
 Name = tuple[str, str, str]  # benchmark, method, variant
 
@@ -55,8 +55,9 @@ def _row(listed: Sequence[Kept]) -> KeptRow:
     first = kept[0].record
     for other in kept[1:]:
         found = differences(first["settings"], other.record["settings"])
-        wrong = [f"{key} is {old} and {new}" for key, (old, new) in sorted(found.items()) if key not in WITHIN_A_ROW]
-        if wrong:
+        # A setting that one of them does not know came later, and its default is what was before it.
+        known = flat(first["settings"]).keys() & flat(other.record["settings"]).keys() - set(WITHIN_A_ROW)
+        if wrong := [f"{key} is {found[key][0]} and {found[key][1]}" for key in sorted(found.keys() & known)]:
             name = "/".join(filter(None, (first["benchmark"], first["method"], first["variant"])))
             seeds = f"seeds {first['seed']} and {other.record['seed']}"
             raise Refusal(f"the results of {name} differ in more than the seed ({seeds}: {wrong[0]}); run one again")
