@@ -6,7 +6,7 @@ from hypothesis import settings
 
 import tiny
 
-# No test asserts seconds: a busy machine would fail it. The rest stays as it is, also where CI draws the same each time.
+# No test asserts seconds: a busy machine would fail it. All else stays, also that CI draws the same each time.
 settings.register_profile("without deadlines", settings.default, deadline=None)
 settings.load_profile("without deadlines")
 tiny.register()
