@@ -79,8 +79,9 @@ class Peer:
 
 def serve(**works: object) -> None:
     """In a peer's program: say that it is set up, then do and time one work for every line that comes."""
-    from bench.timing import timed
+    from bench.timing import settle_memory, timed
 
+    settle_memory()
     _say("ready")
     for line in sys.stdin:
         _say(str(timed(works[line.strip()])()))  # type: ignore[arg-type]

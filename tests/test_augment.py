@@ -345,8 +345,9 @@ def test_every_setting_has_a_sentence() -> None:
     assert all(field.description for field in Augmentation.model_fields.values())
 
 
-def test_large_images_are_taken_piece_by_piece_with_the_same_result() -> None:
-    images = torch.rand(20, 3, 160, 160, generator=torch.Generator().manual_seed(0))  # more than 2^20 numbers
+@pytest.mark.parametrize(("count", "size"), [(20, 160), (200, 32)])
+def test_many_pixels_are_taken_piece_by_piece_with_the_same_result(count: int, size: int) -> None:
+    images = torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(0))  # more than one piece
     draws = draw(Augmentation(grey_probability=0.2, rotation=10.0), len(images), torch.Generator().manual_seed(1))
     one_by_one = [apply(images[k : k + 1], draws.rows(slice(k, k + 1))) for k in range(len(images))]
     assert torch.equal(apply(images, draws), torch.cat(one_by_one))

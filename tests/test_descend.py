@@ -271,6 +271,40 @@ def test_without_momentum_it_is_the_same_to_project_the_step() -> None:
     assert_close(ways[0].w, ways[1].w, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("projected", ["gradient", "step"])
+@pytest.mark.parametrize("sizes", [(70_000, 200_000), (200_000, 70_000), (30, 50)])
+@pytest.mark.parametrize("constrained", [0, 1])
+def test_what_no_constraint_reaches_is_passed_over_without_a_trace(
+    projected: str, sizes: tuple[int, int], constrained: int
+) -> None:
+    """The same bits as with constraints that reach all parameters, some of them with a gradient of zero."""
+
+    def train(is_everything_reached: bool) -> tuple[Tensor, list[dict[str, Tensor]]]:
+        source = torch.Generator().manual_seed(0)
+        parameters = [nn.Parameter(torch.randn(size, generator=source)) for size in sizes]
+        pulls = {name: [torch.randn(size, generator=source) for size in sizes] for name in ("new", "old", "older")}
+
+        def loss(name: str) -> Tensor:
+            parts = (0, 1) if name == "new" else (constrained,)
+            used = [0.5 * (parameters[part] - pulls[name][part]).square().mean() for part in parts]
+            zeros = [0 * parameter.sum() for parameter in parameters] if is_everything_reached else []
+            return torch.stack([*used, *zeros]).sum()
+
+        optimizer = SGD(parameters, lr=0.5, momentum=0.9)
+        losses = {name: (lambda name=name: loss(name)) for name in pulls}
+        weights = {"new": 1.0, "old": -2.0}
+        logs = [descend_within(losses, weights, ["old", "older"], optimizer, projected) for _ in range(4)]  # type: ignore[arg-type]
+        return flatten(parameters), logs
+
+    (ours, our_logs), (full, full_logs) = train(is_everything_reached=False), train(is_everything_reached=True)
+    assert torch.equal(ours, full)
+    assert all(log["violated/old"] for log in our_logs)
+    for log, expected in zip(our_logs, full_logs, strict=True):
+        assert {name: float(value) for name, value in log.items()} == {
+            name: float(value) for name, value in expected.items()
+        }
+
+
 def test_one_graph_is_alive_at_a_time() -> None:
     class Saved:
         def __init__(self, tensor: Tensor) -> None:

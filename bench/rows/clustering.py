@@ -23,7 +23,7 @@ def measure(rounds: int) -> Iterator[Line]:
     method = grcl("lenet5", on)
     method.eval()
     works = {"ours": timed(lambda: method.warm_up(on)), "bare": timed(lambda: bare_pass(method, on))}
-    times = Times(works, rounds)
+    times = Times(works, 4 * rounds)
     what = f"bank of {len(on.union()):,} keys / a bare forward pass over the same images"
     measured = seconds(times.of("ours")), seconds(times.of("bare"))
     yield Line("clustering", what, *measured, times.ratio("ours", "bare"), at_most(1.1))

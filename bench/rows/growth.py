@@ -1,6 +1,7 @@
 """Time of a step and memory against the size of the bank, and against the number of past domains."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -48,11 +49,7 @@ def _times(kind: str, numbers: tuple[int, ...], folder: Path, rounds: int) -> It
 
 def _peaks(kind: str, numbers: tuple[int, ...]) -> Iterator[Line]:
     """What the peak memory of two processes differs by, against the keys by which their banks do."""
-    found = {}
-    for number in numbers:
-        command = [sys.executable, "-W", "ignore", "-m", "bench.rows.growth", kind, str(number)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[2])
-        found[number] = json.loads(done.stdout)
+    found = {number: _peak(kind, number) for number in numbers}
     for small, large in pairwise(numbers):
         more = {what: found[large][what] - found[small][what] for what in ("peak", "keys")}
         what = f"growth of the peak / of the keys: {_name(kind, large)} after {_name(kind, small)}"
@@ -60,6 +57,19 @@ def _peaks(kind: str, numbers: tuple[int, ...]) -> Iterator[Line]:
         # Of a few megabytes the pages that a process happens to touch are a large part.
         goal = at_most(1.1) if more["keys"] > 2**24 else None
         yield Line("growth", what, *measured, more["peak"] / more["keys"], goal)
+
+
+def _peak(kind: str, number: int) -> dict[str, int]:
+    """What `main` finds in a process of its own, where glibc keeps no large block that was freed.
+
+    How many it keeps otherwise is chance: a few megabytes more or less from one run to the next.
+    """
+    command = [sys.executable, "-W", "ignore", "-m", "bench.rows.growth", kind, str(number)]
+    surroundings = os.environ | {"MALLOC_MMAP_THRESHOLD_": str(2**17)}
+    repository = Path(__file__).parents[2]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=repository, env=surroundings)
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
 
 
 def main(kind: str, number: str) -> None:

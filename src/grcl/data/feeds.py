@@ -108,7 +108,8 @@ class Feeder:
     def _samples(self, feed: Feed, step: int, index: Int[Tensor, " batch"], read: Tensor) -> Samples:
         pixels = read.to(self.device).float().div_(255)
         if feed.augmentation:
-            pixels = torch.cat([self._view(feed, step, view, pixels) for view in range(feed.views)])
+            views = [self._view(feed, step, view, pixels) for view in range(feed.views)]
+            pixels = views[0] if feed.views == 1 else torch.cat(views)
         labels = None if feed.labels is None else feed.labels[index].to(self.device)
         return Samples(pixels, index.to(self.device), labels, self.micro_batch)
 

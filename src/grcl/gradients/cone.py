@@ -9,7 +9,7 @@ from grcl.gradients.nonnegative import nonnegative_least_squares
 from grcl.shapes import Float
 
 # Columns that are made 64 bits wide at a time: three rows of them stay in the cache of a CPU.
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
 # From so many columns on, blocks of 256 are summed in the precision of the rows and only their sums in 64 bits. The
 # roundings of thousands of blocks cancel: what is left is 1e-9 of the lengths, and it takes a third of the time.
 _MANY = 1 << 20
@@ -52,9 +52,9 @@ def dual_problem(
 
 def _in_64_bits(constraints: Float[Tensor, "m p"], gradient: Float[Tensor, " p"]) -> Float[Tensor, "m m+1"]:
     m, p = constraints.shape
-    rows = gradient.new_empty((m + 1, min(_CHUNK, p)), dtype=_wide(gradient))
+    rows = gradient.new_empty((m + 1, min(CHUNK, p)), dtype=_wide(gradient))
     products = rows.new_zeros(m, m + 1)
-    for limits, piece in zip(constraints.split(_CHUNK, dim=1), gradient.split(_CHUNK), strict=True):
+    for limits, piece in zip(constraints.split(CHUNK, dim=1), gradient.split(CHUNK), strict=True):
         wide = rows[:, : len(piece)]
         wide[:m], wide[m] = limits, piece
         products.addmm_(wide[:m], wide.T)

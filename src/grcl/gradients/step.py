@@ -1,6 +1,8 @@
 """One verb for an update: `descend`; and the same within constraints (Eq. 8). Processes average their gradients."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from math import ceil
 from typing import Literal, NamedTuple, get_args
 from weakref import WeakKeyDictionary
 
@@ -8,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from grcl.gradients.cone import dual_problem, solve_dual
+from grcl.gradients.cone import CHUNK, dual_problem, solve_dual
 from grcl.gradients.flat import assign, flatten, gradient_of, parameters_of, pieces_of
 from grcl.runtime import distributed
 from grcl.shapes import Bool, Float
@@ -54,7 +56,8 @@ def descend_within(
     names = [name for name in losses if name not in constraints] + list(constraints)
     parameters = parameters_of(optimizer)
     room = _room(optimizer, len(names) + 1, parameters)
-    log, reached = _differentiate_all({name: losses[name] for name in names}, parameters, room[:-1])
+    log, reached_by = _differentiate_all({name: losses[name] for name in names}, parameters, room[:-1])
+    reached = _any_of(reached_by)
     distributed.average(room[:-1])
     gradient = room[-1]
     weights = gradient.new_tensor([objective.get(name, 0.0) for name in names])
@@ -64,19 +67,23 @@ def descend_within(
         optimizer.step()
         return log
 
-    limits = room[len(names) - len(constraints) : -1]
+    columns = _columns_up_to_last(_any_of(reached_by[-len(constraints) :]), parameters)
+    limits, steered = room[len(names) - len(constraints) : -1, :columns], gradient[:columns]
     # The row of a loss that is no constraint has done its work.
     before = flatten(parameters, out=room[0] if len(names) > len(constraints) else None)
     dual = wanted = Dual.of(gradient, limits)
     if projected == "gradient":
-        assign(parameters, gradient.addmv_(limits.T, dual.multipliers.to(gradient)), reached)
+        steered.addmv_(limits.T, dual.multipliers.to(gradient))
+        assign(parameters, gradient, reached)
         optimizer.step()
         detour = torch.zeros_like(dual.length)
     else:
         assign(parameters, gradient, reached)
         optimizer.step()
         dual = Dual.of(_movement(before, parameters, out=gradient), limits)
-        _move(parameters, torch.mv(limits.T, dual.multipliers.to(gradient), out=gradient))
+        torch.mv(limits.T, dual.multipliers.to(gradient), out=steered)
+        gradient[columns:] = 0
+        _move(parameters, gradient)
         detour = dual.length
     opposed = _opposed(limits, dual.gram.diagonal().sqrt(), before, parameters, detour)
     return log | _diagnosis(constraints, wanted, dual, opposed)
@@ -91,20 +98,20 @@ class Dual(NamedTuple):
     multipliers: Float[Tensor, " m"]
 
     @classmethod
-    def of(cls, vector: Float[Tensor, " p"], limits: Float[Tensor, "m p"]) -> "Dual":
-        """That of the projection of `vector` on the cone of `limits`."""
-        length, (gram, slopes) = vector.norm(), dual_problem(limits, vector)
+    def of(cls, vector: Float[Tensor, " p"], limits: Float[Tensor, "m columns"]) -> "Dual":
+        """That of the projection of `vector` on the cone of `limits`, which are zero beyond their columns."""
+        length, (gram, slopes) = vector.norm(), dual_problem(limits, vector[: limits.shape[1]])
         return cls(length, gram, slopes, solve_dual(gram, slopes, vector.dtype))
 
 
 def _differentiate_all(
     losses: Mapping[str, Loss], parameters: Sequence[Tensor], rows: Float[Tensor, "losses p"]
-) -> tuple[dict[str, Tensor], list[bool]]:
-    """The value of every loss, to be logged, its gradient in its row, and which parameters any of them reaches."""
-    log, reached = {}, [False] * len(parameters)
+) -> tuple[dict[str, Tensor], list[list[bool]]]:
+    """The value of every loss, to be logged, its gradient in its row, and which parameters each of them reaches."""
+    log, reached = {}, []
     for (name, loss), row in zip(losses.items(), rows, strict=True):
         log[f"loss/{name}"], reached_by_it = _differentiate(loss(), parameters, row)
-        reached = [a or b for a, b in zip(reached, reached_by_it, strict=True)]
+        reached.append(reached_by_it)
     return log, reached
 
 
@@ -117,8 +124,21 @@ def _differentiate(
     value, reached = part.detach(), gradient_of(part, parameters, out=row)
     for part in parts:
         reached_by_it = gradient_of(part, parameters, out=row, is_added=True)
-        value, reached = value + part.detach(), [a or b for a, b in zip(reached, reached_by_it, strict=True)]
+        value, reached = value + part.detach(), _any_of([reached, reached_by_it])
     return value, reached
+
+
+def _any_of(reached: Sequence[Sequence[bool]]) -> list[bool]:
+    """Which parameters any of some losses reaches."""
+    return [any(each) for each in zip(*reached, strict=True)]
+
+
+def _columns_up_to_last(reached: Sequence[bool], parameters: Sequence[Tensor]) -> int:
+    """The columns behind which all constraints are zero, such as those of a projector; in whole chunks, so that the
+    products are summed as if the zeros were there, to the last bit."""
+    ends = accumulate(parameter.numel() for parameter in parameters)
+    last = max((end for end, is_reached in zip(ends, reached, strict=True) if is_reached), default=0)
+    return ceil(last / CHUNK) * CHUNK
 
 
 def _room(optimizer: Optimizer, count: int, parameters: Sequence[Tensor]) -> Float[Tensor, "count p"]:
@@ -146,7 +166,7 @@ def _move(parameters: Sequence[Tensor], descent: Float[Tensor, " p"]) -> None:
 
 
 def _opposed(
-    limits: Float[Tensor, "m p"],
+    limits: Float[Tensor, "m columns"],
     lengths: Float[Tensor, " m"],
     before: Float[Tensor, " p"],
     after: Sequence[Tensor],
@@ -159,7 +179,7 @@ def _opposed(
     """
     size, applied = before.norm(), _movement(before, after, out=before)
     rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + size + 2 * detour) * lengths
-    return torch.mv(limits, applied) < -rounding
+    return torch.mv(limits, applied[: limits.shape[1]]) < -rounding
 
 
 def _diagnosis(names: Sequence[str], wanted: Dual, dual: Dual, opposed: Bool[Tensor, " m"]) -> dict[str, Tensor]:
