@@ -21,9 +21,9 @@ class Network(Settings):
     weights: Path | None = None
     """A file of weights to start from, torch or safetensors."""
     precision: Literal["float32", "bf16"] = "float32"
-    """Numbers of the encoder's passes; bf16 is faster on a GPU and slower on a CPU. Weights keep their 32 bits."""
+    """Numbers of the encoder's passes; bf16 is meant for a GPU and is slower on a CPU. Weights keep their 32 bits."""
     compile: bool = False
-    """Whether torch compiles the encoder, which pays on a GPU."""
+    """Whether torch compiles the encoder, meant for a GPU."""
     statistics: Literal["auto", "frozen", "learned"] = "auto"
     """Whether a stage updates the running statistics of batch normalisation; auto keeps those that a network starts
     from where source or target have fewer than 1,000 images."""
