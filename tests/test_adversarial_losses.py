@@ -61,11 +61,14 @@ def test_the_uniform_loss_is_least_where_no_class_can_be_told() -> None:
     assert uniform_loss(scores) > math.log(7)
 
 
-def test_the_ring_loss_is_zero_on_a_ring_and_twice_the_variance_of_the_lengths_elsewhere() -> None:
+def test_the_ring_loss_is_zero_on_a_ring_and_twice_the_relative_variance_of_the_lengths_elsewhere() -> None:
     torch.manual_seed(0)
     features = torch.randn(9, 4)
+    lengths = features.norm(dim=1)
     assert_close(ring_loss(3 * F.normalize(features, dim=1)), torch.tensor(0.0), atol=1e-10, rtol=0)
-    assert_close(ring_loss(features), 2 * features.norm(dim=1).var(unbiased=False))
+    assert_close(ring_loss(features), 2 * lengths.var(unbiased=False) / lengths.mean() ** 2)
+    assert_close(ring_loss(100 * features), ring_loss(features))
+    assert ring_loss(torch.zeros(3, 4)) == 0
 
 
 def test_the_bound_on_the_mutual_information_against_a_slow_form() -> None:

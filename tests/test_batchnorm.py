@@ -102,7 +102,9 @@ OBJECTIVES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("gra", {}, ["target", "source"]),
     ("gra", {"gra__source_weight": 0.0}, ["target"]),
     ("cua", {}, ["target", "source", "memory"]),
+    ("cua", {"cua__replay_weight": 0.0}, ["target", "source"]),
     ("multi_task", {}, ["union", "source"]),
+    ("multi_task", {"multi_task__contrast_weight": 0.0}, ["source"]),
 ]
 
 
@@ -118,6 +120,20 @@ def test_statistics_are_those_of_the_objective_s_batches(
     method.step(batch, 0.0)
     assert_identical(statistics(method.network), expected)
     assert has_moved(before, expected)
+
+
+def test_dada_is_tested_with_the_statistics_of_the_batches_that_teach_it_the_classes(stage: Stage) -> None:
+    """Whatever the target looks like."""
+    found = []
+    for shade in (0.0, 1.0):
+        method = begun("dada", stage)
+        batch = batch_of(method, stage)
+        target = replace(batch["target"], images=torch.full_like(batch["target"].images, shade))
+        before = statistics(method.disentangler)  # type: ignore[arg-type]
+        method.step({**batch, "target": target}, 0.0)
+        found.append(statistics(method.disentangler))  # type: ignore[arg-type]
+        assert has_moved(before, found[-1])
+    assert_identical(*found)
 
 
 @pytest.mark.parametrize("name", ["grcl", "gra"])

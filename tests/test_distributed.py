@@ -73,7 +73,7 @@ threads = [comm.read_text() for comm in Path("/proc/self/task").glob("*/comm")]
 assert not any("gloo" in thread for thread in threads), threads
 """
 
-# Batch statistics and shuffled marginals are those of a process's own share.
+# DADA's batch statistics and shuffled marginals, GRCL+'s partners in style and veil: of a process's own share.
 NOT_SEPARABLE = ("dada", "grcl_plus")
 
 

@@ -97,6 +97,19 @@ def test_confident_images_are_those_with_the_likeliest_class() -> None:
     assert places(stage, remembered(stage, selection="confident", size=20)) == expected
 
 
+def test_images_whose_confidence_is_rounded_to_one_keep_their_order() -> None:
+    stage, network = a_stage(COUNT), a_network()
+    with torch.no_grad():
+        network.head.weight.mul_(1000)
+        network.head.bias.mul_(1000)
+        scores = network(all_pixels(stage) / 255)
+    assert (scores.softmax(dim=1).amax(dim=1) == 1).sum() > COUNT / 2
+    best, second = scores.double().topk(2).values.unbind(dim=1)
+    expected = (best - second).argsort(descending=True)[:20].tolist()
+    kept = remember(stage, look_over(network, stage), Memory(selection="confident", size=20), 0)
+    assert places(stage, kept) == expected
+
+
 def test_agreeing_images_are_those_whose_two_labels_agree() -> None:
     stage = a_stage(COUNT)
     whole = remembered(stage, selection="agreeing", size=COUNT)

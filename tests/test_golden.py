@@ -1,4 +1,4 @@
-"""The golden run: the same bits in an equal environment, nearly the same numbers in any other."""
+"""The golden run: the same bits in an equal environment, nearly the same accuracies in any other."""
 
 import json
 from pathlib import Path

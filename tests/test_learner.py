@@ -151,6 +151,16 @@ def test_every_adapt_remembers_whatever_the_method(name: str, learner: Learner) 
     assert second.episodes == (1, 2)
 
 
+@pytest.mark.parametrize("name", ["cua", "gra"])
+def test_what_a_method_holds_the_target_against_is_the_network_of_the_fit(name: str, learner: Learner) -> None:
+    before = weights(learner)
+    learner.adapt(pixels("dark"), method=name, if_worse="keep")
+    after = weights(learner)
+    for key, value in before.items():
+        assert torch.equal(after[key.replace("network.", "adversary.reference.")], value)
+    assert any(not torch.equal(after[key], value) for key, value in before.items())
+
+
 def test_a_method_may_follow_another_if_both_classify_by_the_network(learner: Learner) -> None:
     learner.adapt(pixels("dark"), method="grcl_plus", if_worse="keep")
     learner.adapt(pixels("noisy"), method="grcl", if_worse="keep")

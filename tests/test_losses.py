@@ -136,7 +136,9 @@ class Scene:
 
     def loss(self) -> Tensor:
         self.contrast.bank.fill(self.keys)
-        return self.contrast.on(self.samples, self.network).loss()
+        loss = self.contrast.on(self.samples, self.network).loss()
+        assert isinstance(loss, Tensor)
+        return loss
 
     def gradient(self) -> Tensor:
         parameters = [*self.network.encoder.parameters(), *self.contrast.projector.parameters()]

@@ -48,9 +48,11 @@ def uniform_loss(scores: Float[Tensor, "batch classes"]) -> Float[Tensor, ""]:
 
 
 def ring_loss(features: Float[Tensor, "batch features"]) -> Float[Tensor, ""]:
-    """Twice the mean squared deviation of the features' lengths from their mean (DADA's ring-style norm)."""
+    """Twice the mean squared deviation of the features' lengths from their mean (DADA's ring-style norm), as shares of
+    the mean, so that the scale of the features does not matter."""
     lengths: Tensor = features.norm(dim=1)
-    return 2 * (lengths - lengths.mean()).square().mean()
+    mean = lengths.mean().detach().clamp(min=torch.finfo(lengths.dtype).tiny)
+    return 2 * ((lengths - lengths.mean()) / mean).square().mean()
 
 
 def mutual_information(joint: Float[Tensor, "batch 1"], marginal: Float[Tensor, "batch 1"]) -> Float[Tensor, ""]:

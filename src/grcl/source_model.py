@@ -20,9 +20,13 @@ from grcl.loop import Operator, Plan
 from grcl.methods.supervised import Supervised
 from grcl.networks.classifier import Classifier
 from grcl.runtime import distributed
+from grcl.runtime.recipe import recipe
 from grcl.runtime.run_directory import RunDirectory
 from grcl.runtime.seeding import seed_everything
 from grcl.runtime.turns import one_at_a_time
+
+_CODE = Path(__file__).parent
+_RECIPE = recipe(*(_CODE / module for module in ("data/augment.py", "data/feeds.py", "methods/supervised.py")))
 
 
 def starting_network(settings: LearnerSettings, stream: DomainStream, plan: Plan) -> Classifier:
@@ -35,7 +39,7 @@ def source_model(
     network: Classifier, settings: LearnerSettings, stream: DomainStream, folder: Path, plan: Plan, operator: Operator
 ) -> Classifier:
     """The network with the weights θ_0: read from `folder` if they are there, else trained and left there."""
-    config = _identity(settings, stream) | {"start": networks.fingerprint(network)}
+    config = _identity(settings, stream, plan) | {"start": networks.fingerprint(network)}
     key = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:12]
     directory = RunDirectory(folder / key)
     network.has_frozen_statistics = settings.network.freezes_statistics(len(stream.source))
@@ -59,7 +63,7 @@ def _begin(method: Supervised, stage: Stage, saved: dict[str, Any] | None) -> No
         method.restore(saved)
 
 
-def _identity(settings: LearnerSettings, stream: DomainStream) -> dict[str, Any]:
+def _identity(settings: LearnerSettings, stream: DomainStream, plan: Plan) -> dict[str, Any]:
     """All that θ_0 depends on besides the weights that it starts from, which count by what they are, not by where."""
     return {
         "stage0": settings.stage0.model_dump(mode="json"),
@@ -71,5 +75,7 @@ def _identity(settings: LearnerSettings, stream: DomainStream) -> dict[str, Any]
         "seed": settings.seed,
         "threads": settings.training.threads,
         "processes": distributed.world_size(),
+        "device": plan.device.type,
         "torch": torch.__version__,
+        "code": _RECIPE,
     }

@@ -135,7 +135,7 @@ def _any_of(reached: Sequence[Sequence[bool]]) -> list[bool]:
 
 def _columns_up_to_last(reached: Sequence[bool], parameters: Sequence[Tensor]) -> int:
     """The columns behind which all constraints are zero, such as those of a projector; in whole chunks, so that the
-    products are summed as if the zeros were there, to the last bit."""
+    products of fewer than 2^20 columns are summed as if the zeros were there, to the last bit."""
     ends = accumulate(parameter.numel() for parameter in parameters)
     last = max((end for end, is_reached in zip(ends, reached, strict=True) if is_reached), default=0)
     return ceil(last / CHUNK) * CHUNK

@@ -69,8 +69,8 @@ def restored(saved: dict[str, Any], settings: LearnerSettings, classes: int) -> 
 def continued(saved: dict[str, Any], settings: LearnerSettings, classes: int, stage: int) -> Model:
     """The model in a file of the state as the beginning of an adapt by the method of the settings."""
     old, new = saved["method"], settings.method
-    model = _fresh(new, settings, classes)
     if old == new:
+        model = _fresh(new, settings, classes)
         _require_same(saved["modules"], model, new)
         model.method.load_state_dict(saved["modules"])
         return model
@@ -83,10 +83,8 @@ def continued(saved: dict[str, Any], settings: LearnerSettings, classes: int, st
             f"its own that the other lacks; go on with {old if own == old else alike}, or roll back to the fit"
         )
     prefix = "network."
-    model.method.network.load_state_dict(
-        {name.removeprefix(prefix): value for name, value in saved["modules"].items() if name.startswith(prefix)}
-    )
-    return model
+    start = {name.removeprefix(prefix): value for name, value in saved["modules"].items() if name.startswith(prefix)}
+    return _fresh(new, settings, classes, start)
 
 
 def device_for(settings: LearnerSettings) -> torch.device:
@@ -97,11 +95,13 @@ def device_for(settings: LearnerSettings) -> torch.device:
         return torch.device("cpu")
 
 
-def _fresh(name: str, settings: LearnerSettings, classes: int) -> Model:
-    """A method on a network whose weights are still to be loaded; nothing is fetched for it."""
+def _fresh(name: str, settings: LearnerSettings, classes: int, start: Tensors | None = None) -> Model:
+    """A method on a network with the weights of `start`, or whose weights are still to be loaded; none are fetched."""
     empty = settings.network.model_copy(update={"pretrained": False, "weights": None})
     seed_everything(settings.seed, "method")
     network = networks.build(empty, classes)
+    if start is not None:  # before the method is made, which may keep a copy of the network
+        network.load_state_dict(start)
     seed_everything(settings.seed, "method")
     config = settings.own if name == settings.method else METHODS[name].Config()
     method = METHODS[name](network, config)

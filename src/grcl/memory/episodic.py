@@ -69,7 +69,7 @@ def _choose(
     if selection == "diverse":
         return _spread(view, size)
     if selection == "confident":
-        return view.confidence.topk(size).indices
+        return view.certainty.argsort(descending=True, stable=True)[:size]
     if selection == "agreeing":
         chance = torch.rand(len(labels), generator=source).to(view.scores)
         return (chance + (labels == view.classes)).topk(size).indices
@@ -80,14 +80,14 @@ def _choose(
 def _rank_within_class(view: View, labels: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
     ranks = torch.empty_like(labels)
     for members in (torch.nonzero(labels == k)[:, 0] for k in labels.unique()):
-        order = view.confidence[members].argsort(descending=True, stable=True)
+        order = view.certainty[members].argsort(descending=True, stable=True)
         ranks[members[order]] = torch.arange(len(members), device=labels.device)
     return ranks
 
 
 def _spread(view: View, size: int) -> Int[Tensor, " size"]:
     """Farthest-first: begin with the most confident image, then always the one least like those chosen."""
-    chosen = [int(view.confidence.argmax())]
+    chosen = [int(view.certainty.argmax())]
     likeness = view.features @ view.features[chosen[0]]
     for _ in range(size - 1):
         likeness[chosen[-1]] = torch.inf

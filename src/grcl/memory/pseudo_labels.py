@@ -29,6 +29,12 @@ class View(NamedTuple):
         """The probability of the most likely class."""
         return self.scores.softmax(dim=1).amax(dim=1)
 
+    @property
+    def certainty(self) -> Float[Tensor, " n"]:
+        """Its log-odds: the order of the confidences, also of those that are rounded to 1, often most of a domain."""
+        best, place = self.scores.max(dim=1, keepdim=True)
+        return best[:, 0] - self.scores.scatter(1, place, -torch.inf).logsumexp(dim=1)
+
 
 @runtime_checkable
 class Model(Protocol):

@@ -90,12 +90,8 @@ class ContrastOfBatch:
         self.fresh: Tensor | None = None
         self.places: Tensor | None = None
 
-    def loss(self) -> Float[Tensor, ""]:
-        """Build the graph: embed the views, draw negatives, compare."""
-        return self._loss_of(self.samples)
-
-    def loss_in_parts(self) -> Tensor | Iterator[Tensor]:
-        """The same, micro-batch by micro-batch; they share the negatives."""
+    def loss(self) -> Tensor | Iterator[Tensor]:
+        """Build the graph: embed the views, draw negatives, compare; micro-batches share the negatives."""
         return in_parts(self._loss_of, self.samples)
 
     def _loss_of(self, samples: Samples) -> Float[Tensor, ""]:

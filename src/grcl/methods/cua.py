@@ -13,6 +13,7 @@ from grcl.methods.base import Method, classification_loss
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
 from grcl.methods.optimizers import Adam
 from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
 
 
@@ -50,10 +51,12 @@ class Cua(Method):
         domain = self.adversary.domain_loss(self.network, batch["source"], batch["target"])
         descend(domain, self.optimizers["discriminator"])
         labelled = {name: partial(classification_loss, self.network, batch[name]) for name in batch if name != "target"}
-        weights = {"source": 1.0, "memory": self.config.replay_weight}
+        losses = {"confusion": partial(self.adversary.confusion, self.network, batch["target"]), **labelled}
+        weights = {"confusion": 1.0, "source": 1.0, "memory": self.config.replay_weight}
+        objective = {name: weights[name] for name in losses}
         log = descend_within(
-            {"confusion": partial(self.adversary.confusion, self.network, batch["target"]), **labelled},
-            objective={"confusion": 1.0, **{name: weights[name] for name in labelled}},
+            statistics_from(objective, losses, self.network),
+            objective=objective,
             constraints=[],
             optimizer=self.optimizers["network"],
         )

@@ -16,12 +16,16 @@ from grcl.methods.feeds import source_feed, target_feed
 from grcl.methods.optimizers import Adam, Share
 from grcl.methods.source_batches import source_batches
 from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import kept_statistics
 from grcl.runtime.settings import Settings
 from grcl.shapes import Float
 
 
 class Dada(Method):
     """Deep adversarial disentangled autoencoder; source and current target only. Predicts from invariant features."""
+
+    estimator: InformationEstimator
+    discriminator: nn.Sequential
 
     class Config(Settings):
         """DADA's own settings."""
@@ -35,7 +39,7 @@ class Dada(Method):
         reconstruction_weight: NonNegativeFloat = 0.01
         """Weight of the reconstruction of z."""
         ring_weight: NonNegativeFloat = 0.01
-        """Weight of the ring-style norm of z."""
+        """Weight of the ring-style norm of z, taken of lengths relative to their mean."""
         dropout: Share = 0.5
         """Dropout within the disentanglers."""
         warm_up_steps: NonNegativeInt = 400
@@ -47,13 +51,14 @@ class Dada(Method):
     def __init__(self, network: Classifier, config: Config) -> None:
         super().__init__(network, config)
         self.disentangler = Disentangler(network.feature_size, network.classes, config.dropout)
-        self.estimator = InformationEstimator(network.feature_size)
-        self.discriminator = nn.Sequential(nn.Linear(network.feature_size, 256), nn.LeakyReLU(), nn.Linear(256, 1))
 
     def feeds(self, stage: Stage) -> tuple[Feed, ...]:
         return source_feed(stage, self.config.augment), target_feed(stage, self.config.augment)
 
     def begin(self, stage: Stage) -> None:
+        size = self.network.feature_size
+        self.estimator = InformationEstimator(size).to(self.device)
+        self.discriminator = nn.Sequential(nn.Linear(size, 256), nn.LeakyReLU(), nn.Linear(256, 1)).to(self.device)
         parts = {kind: self.disentangler.parts[kind] for kind in KINDS}
         modules: dict[str, nn.Module] = {
             **parts,
@@ -82,33 +87,45 @@ class Dada(Method):
             for name in ("encoder", *KINDS, "heads", "reconstructor", "estimator", "discriminator")
         )
         kinds = (specific, invariant, irrelevant)
-        images = torch.cat([source.images, target.images])
+        images, count = torch.cat([source.images, target.images]), len(source.index)
         weights = self.config
 
-        # learn the classes, and keep the lengths of the features on a ring
+        # learn the classes; the disentangler is tested with the statistics of these batches
         classes = self.class_loss(self.network.features(source.images), source)
         descend(classes, encoder, *kinds, heads)
-        descend(weights.ring_weight * ring_loss(self.network.features(images)), encoder)
+        with kept_statistics(self.disentangler):
+            # keep the lengths of the features on a ring
+            ring = ring_loss(self.network.features(images))
+            descend(weights.ring_weight * ring, encoder)
 
-        # class-irrelevant features tell no class, and little of the other features
-        confused = uniform_loss(self.disentangler.classes(self.network.features(images), "irrelevant"))
-        descend(confused, encoder, irrelevant)
-        for _ in range(weights.information_steps):
-            descend(-self.estimator.estimate(self.separated(images)), estimator)
-        information = self.estimator.estimate(self.separated(images))
-        descend(weights.information_weight * information, *kinds)
+            # class-irrelevant features tell no class, and little of the other features
+            z = self.fixed_features(images)
+            confused = uniform_loss(self.disentangler.classes(z, "irrelevant"))
+            descend(confused, irrelevant)
+            for _ in range(weights.information_steps):
+                descend(-self.information(z, count), estimator)
+            information = self.information(z, count)
+            descend(weights.information_weight * information, *kinds)
 
-        # invariant features tell no domain: the discriminator learns, then is fooled
-        domain = domain_loss(*self.domain_scores(source, target))
-        descend(weights.adversary_weight * domain, critic)
-        seen_as_source, seen_as_target = self.domain_scores(source, target)
-        fooled = confusion_loss(seen_as_target) + confusion_loss(-seen_as_source)
-        descend(weights.adversary_weight * fooled, encoder, invariant)
+            # invariant features tell no domain: the discriminator learns, then is fooled
+            domain = domain_loss(*self.domain_scores(z, count))
+            descend(domain, critic)
+            seen_as_source, seen_as_target = self.domain_scores(self.network.features(images), count)
+            fooled = confusion_loss(seen_as_target) + confusion_loss(-seen_as_source)
+            descend(weights.adversary_weight * fooled, encoder, invariant)
 
-        # together the parts still hold all that there was
-        rebuilt = self.disentangler.reconstruction_loss(self.fixed_features(images))
-        descend(weights.reconstruction_weight * rebuilt, *kinds, reconstructor)
-        losses = {"source": classes, "domain": domain, "information": information, "reconstruction": rebuilt}
+            # together the parts still hold all that there was
+            rebuilt = self.disentangler.reconstruction_loss(self.fixed_features(images))
+            descend(weights.reconstruction_weight * rebuilt, *kinds, reconstructor)
+        losses = {
+            "source": classes,
+            "ring": ring,
+            "confused": confused,
+            "information": information,
+            "domain": domain,
+            "fooled": fooled,
+            "reconstruction": rebuilt,
+        }
         return {f"loss/{name}": value.detach() for name, value in losses.items()}
 
     def see(self, images: Float[Tensor, "batch 3 height width"]) -> tuple[Tensor, Tensor]:
@@ -126,12 +143,17 @@ class Dada(Method):
         with torch.no_grad():
             return self.network.features(images)
 
-    def separated(self, images: Tensor) -> dict[str, Tensor]:
-        """The three kinds of features of images, for phases that leave the encoder alone."""
-        return self.disentangler.separate(self.fixed_features(images))
+    def information(self, z: Float[Tensor, "batch features"], count: int) -> Float[Tensor, ""]:
+        """How much the class-irrelevant features tell of the others, in the first `count` images and in the rest."""
+        kinds = self.disentangler.separate(z)
+        domains = ({kind: features[part] for kind, features in kinds.items()} for part in _halves(count))
+        return torch.stack([self.estimator.estimate(domain) for domain in domains]).mean()
 
-    def domain_scores(self, source: Samples, target: Samples) -> tuple[Tensor, Tensor]:
-        """The discriminator's scores of the invariant features of both domains."""
-        both = torch.cat([source.images, target.images])
-        scores = self.discriminator(self.disentangler.parts["invariant"](self.network.features(both)))
-        return scores[: len(source.index)], scores[len(source.index) :]
+    def domain_scores(self, z: Float[Tensor, "batch features"], count: int) -> tuple[Tensor, Tensor]:
+        """The discriminator's scores of the invariant features of the first `count` images and of the rest."""
+        scores = self.discriminator(self.disentangler.parts["invariant"](z))
+        return scores[:count], scores[count:]
+
+
+def _halves(count: int) -> tuple[slice, slice]:
+    return slice(None, count), slice(count, None)

@@ -64,7 +64,7 @@ class Grcl(Method):
         }
         objective = {"contrast": self.config.contrast_weight, "source": self.config.source_weight}
         log = descend_within(
-            statistics_from(objective, {"contrast": contrast.loss_in_parts, **labelled}, self.network),
+            statistics_from(objective, {"contrast": contrast.loss, **labelled}, self.network),
             objective=objective,
             constraints=[name for name in labelled if name != "source" or self.config.source_constraint],
             optimizer=self.optimizers["network"],

@@ -14,6 +14,7 @@ from grcl.methods.contrast import Contrast, ContrastSettings
 from grcl.methods.feeds import source_feed
 from grcl.methods.optimizers import Sgd
 from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
 
 
@@ -48,12 +49,11 @@ class MultiTask(Method):
 
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         contrast = self.contrast.on(batch["union"], self.network)
+        source = partial(classification_loss_in_parts, self.network, batch["source"])
+        objective = {"contrast": self.config.contrast_weight, "source": 1.0}
         log = descend_within(
-            {
-                "contrast": contrast.loss_in_parts,
-                "source": partial(classification_loss_in_parts, self.network, batch["source"]),
-            },
-            objective={"contrast": self.config.contrast_weight, "source": 1.0},
+            statistics_from(objective, {"contrast": contrast.loss, "source": source}, self.network),
+            objective=objective,
             constraints=[],
             optimizer=self.optimizers["network"],
         )

@@ -77,7 +77,8 @@ class SelfTraining(nn.Module):
 
 
 def surest(view: View, clusters: Int[Tensor, " n"], share: float) -> Int[Tensor, " n"]:
-    """The classifier's labels where k-means agrees, of each class no more than its part of `share` of all images."""
+    """The classifier's labels where k-means agrees, of each class no more than its part of `share` of all images; of
+    those whose confidence is rounded to the same number, the first."""
     classes = view.scores.shape[1]
     quota = round(share * len(clusters) / classes)
     labels = torch.full_like(clusters, UNLABELLED)

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from grcl.runtime import distributed
 from grcl.shapes import Float
 
 
@@ -24,7 +25,8 @@ def veiled(
     """Every image under another one of the target, which shows through by a share drawn from 0 to `most`."""
     # Shifted by one, so that no target image is veiled by itself.
     others = target[(torch.arange(len(images), device=images.device) + 1) % len(target)]
-    share = most * torch.rand(len(images), 1, 1, 1).to(images.device)
+    count = len(images) * distributed.world_size()
+    share = most * torch.rand(count, 1, 1, 1)[distributed.share_slice(count)].to(images.device)
     return torch.lerp(images, others, share)
 
 
