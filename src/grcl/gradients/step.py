@@ -68,12 +68,12 @@ def descend_within(
         return log
 
     columns = _columns_up_to_last(_any_of(reached_by[-len(constraints) :]), parameters)
-    limits, steered = room[len(names) - len(constraints) : -1, :columns], gradient[:columns]
+    limits = room[len(names) - len(constraints) : -1, :columns]
     # The row of a loss that is no constraint has done its work.
     before = flatten(parameters, out=room[0] if len(names) > len(constraints) else None)
     dual = wanted = Dual.of(gradient, limits)
     if projected == "gradient":
-        steered.addmv_(limits.T, dual.multipliers.to(gradient))
+        gradient[:columns].addmv_(limits.T, dual.multipliers.to(gradient))
         assign(parameters, gradient, reached)
         optimizer.step()
         detour = torch.zeros_like(dual.length)
@@ -81,11 +81,9 @@ def descend_within(
         assign(parameters, gradient, reached)
         optimizer.step()
         dual = Dual.of(_movement(before, parameters, out=gradient), limits)
-        torch.mv(limits.T, dual.multipliers.to(gradient), out=steered)
-        gradient[columns:] = 0
-        _move(parameters, gradient)
-        detour = dual.length
-    opposed = _opposed(limits, dual.gram.diagonal().sqrt(), before, parameters, detour)
+        _add_constraints(parameters, limits, dual, out=gradient)
+        detour = dual.length + dual.multipliers @ dual.lengths
+    opposed = _opposed(limits, dual.lengths, before, parameters, detour)
     return log | _diagnosis(constraints, wanted, dual, opposed)
 
 
@@ -96,6 +94,11 @@ class Dual(NamedTuple):
     gram: Float[Tensor, "m m"]
     slopes: Float[Tensor, " m"]
     multipliers: Float[Tensor, " m"]
+
+    @property
+    def lengths(self) -> Float[Tensor, " m"]:
+        """Those of the constraints."""
+        return self.gram.diagonal().sqrt()
 
     @classmethod
     def of(cls, vector: Float[Tensor, " p"], limits: Float[Tensor, "m columns"]) -> "Dual":
@@ -160,8 +163,14 @@ def _movement(before: Float[Tensor, " p"], after: Sequence[Tensor], out: Float[T
 
 
 @torch.no_grad()
-def _move(parameters: Sequence[Tensor], descent: Float[Tensor, " p"]) -> None:
-    for parameter, piece in zip(parameters, pieces_of(descent, parameters), strict=True):
+def _add_constraints(
+    parameters: Sequence[Tensor], limits: Float[Tensor, "m columns"], dual: Dual, out: Float[Tensor, " p"]
+) -> None:
+    """Descend by Gᵀu as well, which is left in `out`: what makes of a step the projected one."""
+    columns = limits.shape[1]
+    torch.mv(limits.T, dual.multipliers.to(out), out=out[:columns])
+    out[columns:] = 0
+    for parameter, piece in zip(parameters, pieces_of(out, parameters), strict=True):
         parameter.sub_(piece)
 
 
@@ -175,7 +184,7 @@ def _opposed(
     """Whether the step as applied raises a constraint's loss, by more than the rounding of the parameters explains.
 
     It differs from a projected gradient by momentum and weight decay, which can break a constraint. On the way to a
-    projected step the parameters were rounded twice, once as far off as the `detour` is long.
+    projected step the parameters were rounded twice, once as far off as the `detour` is long, and the multipliers too.
     """
     size, applied = before.norm(), _movement(before, after, out=before)
     rounding: Tensor = torch.finfo(applied.dtype).eps * (applied.norm() + size + 2 * detour) * lengths
@@ -186,7 +195,7 @@ def _diagnosis(names: Sequence[str], wanted: Dual, dual: Dual, opposed: Bool[Ten
     """Per constraint: conflict and cosine of the gradient that was `wanted`, multiplier of what was projected, conflict
     of what was applied; and the relative correction."""
     smallest = torch.finfo(torch.float32).tiny
-    cosines = wanted.slopes / (wanted.gram.diagonal().sqrt() * wanted.length).clamp(min=smallest)
+    cosines = wanted.slopes / (wanted.lengths * wanted.length).clamp(min=smallest)
     quantities = {
         "violated": wanted.slopes < 0,
         "multiplier": dual.multipliers,
