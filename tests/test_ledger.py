@@ -215,7 +215,7 @@ def test_accuracy_by_domain_and_on_the_first_target(desk: Desk) -> None:
 
 
 HIGH, LOW, WILD = [0.80, 0.81, 0.82], [0.70, 0.71, 0.72], [0.9, 0.5, 0.9]
-OUTCOMES = [Outcome.REPRODUCED, Outcome.NOT_REPRODUCED, Outcome.OPEN, Outcome.OPEN]
+OUTCOMES = [Outcome.REPRODUCED, Outcome.CONTRADICTED, Outcome.NOT_REPRODUCED, Outcome.OPEN]
 JUDGED = list(zip([HIGH, LOW, WILD, HIGH[:1]], OUTCOMES, strict=True))
 """Scores that are clearly above 77, clearly below, neither, and of one seed alone."""
 
@@ -231,10 +231,10 @@ def test_the_order_of_methods(desk: Desk) -> None:
     assert desk.verdict("order_of_methods").outcome == Outcome.REPRODUCED
     # differences of −1, −3 and −2 points to cua's 70.0, 70.1, 70.3: t interval −2 ± 2.48
     desk.over_seeds("dada", [0.71, 0.731, 0.723])
-    assert desk.verdict("order_of_methods").outcome == Outcome.OPEN
+    assert desk.verdict("order_of_methods").outcome == Outcome.NOT_REPRODUCED
     assert desk.verdict("order_of_methods").parts[-1].text == "cua − dada: -2.00 [-4.48, +0.48], not clear"
     desk.over_seeds("dada", [0.75, 0.75, 0.75])
-    assert desk.verdict("order_of_methods").outcome == Outcome.NOT_REPRODUCED
+    assert desk.verdict("order_of_methods").outcome == Outcome.CONTRADICTED
 
 
 @pytest.mark.parametrize(("scores", "outcome"), JUDGED)
@@ -293,7 +293,7 @@ def test_positive_backward_transfer(changes: list[float], outcome: Outcome, desk
 
 
 @pytest.mark.parametrize(
-    ("shift", "outcome"), [(0.1, Outcome.REPRODUCED), (-0.1, Outcome.NOT_REPRODUCED), (0.0, Outcome.OPEN)]
+    ("shift", "outcome"), [(0.1, Outcome.REPRODUCED), (-0.1, Outcome.CONTRADICTED), (0.0, Outcome.NOT_REPRODUCED)]
 )
 def test_one_target_alone(shift: float, outcome: Outcome, desk: Desk) -> None:
     """Means over two targets; λ of multi-task is the one with the higher agreement, whatever it scores."""
@@ -669,7 +669,7 @@ def test_presets_are_judged_apart(desk: Desk) -> None:
         for claim in CLAIMS
         if (streams := [found for found in all_evidence(desk.sections) if claim.concerns(found)])
     }
-    apart = {"digits": Outcome.NOT_REPRODUCED, "digits, preset tuned": Outcome.REPRODUCED}
+    apart = {"digits": Outcome.CONTRADICTED, "digits, preset tuned": Outcome.REPRODUCED}
     assert judged["ahead_of_the_control"] == apart
     assert judged["plus_leads"] == {"digits, preset tuned": Outcome.REPRODUCED}
     assert judged["larger_memory_helps"] == {"digits": Outcome.OPEN}  # the preset has no such table

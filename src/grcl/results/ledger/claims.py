@@ -22,18 +22,19 @@ BySeed = dict[int, float]
 
 
 class Outcome(Enum):
-    """What the results say of a claim."""
+    """What the results say of a claim or of one comparison that it needs."""
 
-    REPRODUCED = "reproduced"
-    NOT_REPRODUCED = "not reproduced"
+    CONTRADICTED = "contradicted"
     OPEN = "cannot be told"
+    NOT_REPRODUCED = "not reproduced"
+    REPRODUCED = "reproduced"
 
 
 class Part(NamedTuple):
-    """One comparison that a claim needs: in words, and whether it holds; None where the results do not tell."""
+    """One comparison that a claim needs, in words, and what came out of it."""
 
     text: str
-    holds: bool | None
+    outcome: Outcome
     is_run: bool = True
     """Whether there are results that it could be judged by."""
 
@@ -46,11 +47,10 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        """Reproduced if all parts clearly hold, not if one clearly fails, open otherwise."""
-        answers = [part.holds for part in self.parts]
-        if any(answer is False for answer in answers):
-            return Outcome.NOT_REPRODUCED
-        return Outcome.REPRODUCED if answers and all(answers) else Outcome.OPEN
+        """A comparison that clearly fails contradicts a claim, one without an interval leaves it open, and one that is
+        not clear is enough not to reproduce it."""
+        found = {part.outcome for part in self.parts}
+        return next((outcome for outcome in Outcome if outcome in found), Outcome.OPEN)
 
 
 @dataclass(frozen=True)
@@ -227,14 +227,16 @@ def _ahead(evidence: Evidence, score: Score, a: str, b: str, kind: str = "table1
 def _above(a: str, ours: BySeed, b: str, others: BySeed) -> Part:
     """Whether a is above b: clear if the interval of 95 % of the paired difference leaves out zero."""
     if missing := [name for name, scores in ((a, ours), (b, others)) if not scores]:
-        return Part(f"{a} − {b}: no results of {' and '.join(missing)}", None, is_run=False)
+        return Part(f"{a} − {b}: no results of {' and '.join(missing)}", Outcome.OPEN, is_run=False)
     difference = paired_difference(ours, others)
     if difference is None:
         common = [ours[seed] - others[seed] for seed in ours if seed in others]
-        return Part(f"{a} − {b}: {f'{points(common[0])}, one seed' if common else 'no common seed'}", None)
+        return Part(f"{a} − {b}: {f'{points(common[0])}, one seed' if common else 'no common seed'}", Outcome.OPEN)
     if not difference.is_clear:
-        return Part(f"{a} − {b}: {interval(difference)}, not clear", None)
-    return Part(f"{a} − {b}: {interval(difference)}", difference.mean > 0)
+        return Part(f"{a} − {b}: {interval(difference)}, not clear", Outcome.NOT_REPRODUCED)
+    return Part(
+        f"{a} − {b}: {interval(difference)}", Outcome.REPRODUCED if difference.mean > 0 else Outcome.CONTRADICTED
+    )
 
 
 def _ends_of_sweep(entries: Sequence[Entry], what: str) -> Verdict:
@@ -243,6 +245,7 @@ def _ends_of_sweep(entries: Sequence[Entry], what: str) -> Verdict:
         if entry.row and entry.line.value is not None:
             run.setdefault(entry.line.value, entry.row)
     if len(run) < 2:
-        return Verdict((Part(f"{len(run)} of {len(entries)} values of {what} have results", None, is_run=False),))
+        text = f"{len(run)} of {len(entries)} values of {what} have results"
+        return Verdict((Part(text, Outcome.OPEN, is_run=False),))
     (small, least), *_, (large, most) = sorted(run.items())
     return Verdict((_above(f"{what} {large:,}", ACC.by_seed(most), f"{small:,}", ACC.by_seed(least)),))

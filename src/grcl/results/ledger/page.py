@@ -26,6 +26,9 @@ computed from these files, and the paper's are its own (arXiv 2007.12942). Not t
 - *Gap* is ours minus the paper's. *Reached* means above the paper's ACC, or below it by no more than both standard
   deviations together.
 - Intervals are Student's t over the differences by seed, 95 %. A difference is clear if its interval leaves out zero.
+- A claim is *reproduced* if every comparison that it needs is clear, *contradicted* if one of them is clearly the
+  other way round, and *not reproduced* if all were run and one is not clear. It *cannot be told* without results of
+  two seeds.
 - *Steps* and *minutes* are those of all target stages of one run, without stage 0.
 - In a command `DIR` is the folder of the benchmark's images and `N` the seed. The same command gives the same
   accuracies on an equal environment. A row marked *oracle* was chosen with labels of the targets.
