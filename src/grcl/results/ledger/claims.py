@@ -22,7 +22,7 @@ BySeed = dict[int, float]
 
 
 class Outcome(Enum):
-    """What the results say of a claim or of one comparison that it needs."""
+    """What the results say of a claim or of one comparison that it needs; of several the first here decides."""
 
     CONTRADICTED = "contradicted"
     OPEN = "cannot be told"
