@@ -182,9 +182,10 @@ def test_a_sweep_has_the_papers_value_of_the_same_setting(desk: Desk) -> None:
         _ = desk.sections
 
 
-def test_our_own_ablations_are_set_against_the_first_row(desk: Desk) -> None:
+@pytest.mark.parametrize("kind", ["none", "reversed", "compound"])
+def test_our_own_tables_are_set_against_the_first_row(kind: str, desk: Desk) -> None:
     """Per seed −1, −2, −3 points: mean −2, margin 4.303/√3 = 2.48. One common seed has no interval."""
-    desk.table("grcl", "grcl x=1", "grcl x=2", paper="none")
+    desk.table("grcl", "grcl x=1", "grcl x=2", paper=kind)
     desk.over_seeds("grcl", [0.70, 0.72, 0.74])
     desk.over_seeds("grcl", [0.69, 0.70, 0.71], variant="x=1")
     desk.over_seeds("grcl", [0.71], variant="x=2")
@@ -280,6 +281,35 @@ def test_claims_on_accuracy(scores: list[float], outcome: Outcome, desk: Desk) -
     desk.over_seeds("grcl", scores, variant="large", settings=large)
     for claim in ("ahead_of_the_control", "no_domain_labels_needed", "larger_memory_helps", "more_epochs_help"):
         assert desk.verdict(claim).outcome == outcome, claim
+
+
+def test_a_sweep_is_judged_by_the_largest_value_that_has_seeds_to_judge_by(desk: Desk) -> None:
+    desk.table("grcl few 2", "grcl more 4", "grcl most 9", paper="epochs")
+    for name, epochs, scores in (("few", 2, LOW), ("more", 4, HIGH), ("most", 9, LOW[:1])):
+        desk.over_seeds("grcl", scores, variant=name, settings={"training": {"epochs": epochs}})
+    (part,) = desk.verdict("more_epochs_help").parts
+    assert part.text.startswith("epochs 4 − 2: +10.00")
+    assert part.outcome == Outcome.REPRODUCED
+
+
+@pytest.mark.parametrize(("scores", "outcome"), JUDGED)
+@pytest.mark.parametrize(
+    ("claim", "kind"),
+    [
+        ("plus_leads", "table1"),
+        ("plus_leads_with_targets_reversed", "reversed"),
+        ("plus_leads_on_mixed_stages", "compound"),
+    ],
+)
+def test_plus_is_judged_in_every_kind_of_stream(
+    claim: str, kind: str, scores: list[float], outcome: Outcome, desk: Desk
+) -> None:
+    desk.table("grcl_plus", "grcl", "mcd", paper=kind)
+    desk.over_seeds("grcl_plus", scores)
+    for other in ("grcl", "mcd"):
+        desk.over_seeds(other, [0.77, 0.771, 0.772])
+    verdict = desk.verdict(claim)
+    assert (verdict.outcome, len(verdict.parts)) == (outcome, 2)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from grcl.results.spread import Difference, Spread, paired_difference
 from grcl.results.tables import Table, percent
 
 NONE = "–"
+AGAINST_THE_FIRST = ("compound", "reversed", "none")
 NAMES = {"memory": "memory size", "epochs": "epochs of a stage"}
 
 
@@ -118,9 +119,9 @@ def _gap(ours: Spread | None, paper: Figure | None) -> str:
 
 
 def _changes(section: Section) -> list[str]:
-    """In our own ablations, ACC against that of the first row, paired by seed."""
+    """In our own tables and those of compound stages, ACC against that of the first row, paired by seed."""
     first = section.entries[0].row if section.entries else None
-    if section.contents.paper != "none" or first is None:
+    if section.contents.paper not in AGAINST_THE_FIRST or first is None:
         return [NONE] * len(section.entries)
     return [_change(first, entry.row) for entry in section.entries]
 
