@@ -183,3 +183,13 @@ def test_source_continued_takes_as_many_steps_as_grcl(stream: DomainStream) -> N
 def test_every_method_has_one_file_of_its_name() -> None:
     folder = Path(__file__).parents[1] / "src" / "grcl" / "methods"
     assert all((folder / f"{name}.py").exists() for name in METHODS)
+
+
+def test_no_step_of_grcl_plus_opposes_a_constraint_whatever_its_optimiser_remembers(stream: DomainStream) -> None:
+    stage = stage_of(stream, 2)
+    method = begun("grcl_plus", stage)
+    feeder = feeder_of(method, stage)
+    method.train()
+    for step in range(20):
+        log = method.step(feeder.batch(step), 0.5)
+        assert log["applied/source"] == log["applied/memory"] == 0

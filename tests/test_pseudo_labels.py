@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from grcl.memory.pseudo_labels import View, class_means, cluster, matched_labels
+from grcl.data.augment import Augmentation, apply, draw
+from grcl.data.images import ImageArray
+from grcl.memory.pseudo_labels import View, averaged, class_means, cluster, look_at, matched_labels, smoothed
 
 Array = NDArray[np.float64]
 seeds = st.integers(0, 2**31 - 1)
@@ -150,3 +152,61 @@ def test_class_means_are_means_and_an_absent_class_keeps_its_start() -> None:
     for k, members in ((0, [1, 4]), (2, [0, 2, 3]), (3, [5])):
         expected = [sum(features[i, d].item() for i in members) / len(members) for d in range(3)]
         assert means[k].tolist() == pytest.approx(expected, abs=1e-15)
+
+
+# looking more than once
+
+
+def a_view(seed: int, count: int, classes: int = 3, size: float = 1) -> View:
+    return View(torch.nn.functional.normalize(points(seed, count), dim=1), size * points(seed + 1, count, classes))
+
+
+def test_views_are_averaged_as_probabilities_and_directions() -> None:
+    views = [a_view(seed, 20) for seed in (0, 2, 4)]
+    both = averaged(views)
+    torch.testing.assert_close(both.scores.exp(), sum(view.scores.softmax(1) for view in views) / 3)
+    mean = torch.stack([view.features for view in views]).mean(dim=0)
+    torch.testing.assert_close(both.features, mean / mean.norm(dim=1, keepdim=True))
+
+
+@given(seeds, st.integers(1, 12))
+@settings(deadline=None, max_examples=30)
+def test_neighbours_decide_together(seed: int, neighbours: int) -> None:
+    """Image by image: the mean of the probabilities of those at the smallest angles, the image itself among them."""
+    view = a_view(seed, 80)
+    found = smoothed(view, neighbours)
+    p = view.scores.softmax(1)
+    for i, feature in enumerate(view.features):
+        nearest = sorted(range(80), key=lambda j: float((feature - view.features[j]).norm()))[:neighbours]
+        assert i in nearest
+        torch.testing.assert_close(found.scores[i].exp(), p[nearest].mean(dim=0))
+
+
+def test_few_images_ask_few_neighbours() -> None:
+    """12 images of 3 classes: at most 2 of the 4 that a class may have; 5 images: the image alone."""
+    small, smallest = a_view(0, 12), a_view(0, 5)
+    torch.testing.assert_close(smoothed(small, 10).scores, smoothed(small, 2).scores)
+    torch.testing.assert_close(smoothed(smallest, 10).scores.softmax(1), smallest.scores.softmax(1))
+
+
+def test_means_keep_the_order_of_what_is_rounded_to_one() -> None:
+    """Log-odds of 40 and of 41, which are both 1 as probabilities even in 64 bits."""
+    view = View(torch.eye(2).double(), torch.tensor([[40.0, 0.0], [41.0, 0.0]]).double())
+    assert (view.confidence == 1).all()
+    torch.testing.assert_close(averaged([view, view]).certainty, torch.tensor([40.0, 41.0]).double())
+
+
+class Thumbnails:
+    """A model that sees the pixels themselves."""
+
+    device = torch.device("cpu")
+
+    def see(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        return images.flatten(1), images.mean(dim=(2, 3))
+
+
+def test_augmented_views_are_those_of_the_draws_image_by_image() -> None:
+    pixels = torch.randint(256, (1203, 3, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    drawn = draw(Augmentation(invert_probability=0.5), 1203, torch.Generator().manual_seed(1))
+    seen = look_at(Thumbnails(), ImageArray(pixels), drawn)
+    torch.testing.assert_close(seen.scores, apply(pixels / 255, drawn).mean(dim=(2, 3)))

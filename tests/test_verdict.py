@@ -27,7 +27,7 @@ from grcl.memory.pseudo_labels import View
 from grcl.memory.sight import Sight, look_over
 from grcl.methods import METHODS, Method
 from grcl.methods.grcl_plus import GrclPlus
-from grcl.methods.optimizers import Sgd
+from grcl.methods.optimizers import Descent
 from grcl.methods.supervised import Supervised
 from grcl.networks import Classifier, Network, build
 from grcl.runtime.interruption import Interruption
@@ -299,7 +299,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
 
 def verdict_on(network: Classifier, target: Tensor, folder: Path, rate: float = 0.01) -> tuple[Verdict, Classifier]:
     """What is said of a real adaptation to these images, and the network that it made."""
-    config = GrclPlus.Config(optimizer=Sgd(rate=rate, schedule="warm_cosine"))
+    config = GrclPlus.Config(optimizer=Descent(rule="sgd", rate=rate, schedule="warm_cosine"))
     method = METHODS["grcl_plus"](deepcopy(network), config)
     stage = Stage(1, SOURCE, (), ImageArray(target), Augmentation(flip_probability=0.0))
     before, steady = look_over(method.eval(), stage), steadiness(method, stage.target)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grcl.methods import METHODS
-from grcl.methods.optimizers import Sgd
+from grcl.methods.optimizers import Descent, Sgd
 from grcl.networks import ENCODERS
 from grcl.networks.imagenet import packaged_weights
 from grcl.runtime.errors import Refusal
@@ -34,8 +34,9 @@ def gentle(method: str) -> dict[str, Any]:
     """A small rate for plain gradient descent: the usual one is meant for batches of 256, and with 32 images a batch
     models were lost within ten steps, pretrained or not."""
     options = METHODS[method].Config.model_fields if method in METHODS else {}
-    is_descent = "optimizer" in options and isinstance(options["optimizer"].default, Sgd)
-    return {f"{method}.optimizer.rate": 1e-3} if is_descent else {}
+    optimizer = options["optimizer"].default if "optimizer" in options else None
+    plain = {f"{method}.optimizer.rule": "sgd"} if isinstance(optimizer, Descent) else {}
+    return {**plain, f"{method}.optimizer.rate": 1e-3} if isinstance(optimizer, Sgd | Descent) else {}
 
 
 def _network(side: int, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from grcl.data.stream import Stage
 from grcl.gradients import Projected, descend_within
 from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
-from grcl.methods.optimizers import Sgd, Share
+from grcl.methods.optimizers import Descent, Share
 from grcl.methods.self_training import SelfTraining, SelfTrainingSettings
 from grcl.methods.style import in_style_of, veiled
 from grcl.networks.classifier import Classifier
@@ -40,7 +40,7 @@ class GrclPlus(Method):
         """Whether the step may not raise the source's loss (Eq. 3)."""
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
-        projected: Projected = "gradient"
+        projected: Projected = "step"
         """What is projected: the gradient, as in the paper, or the step that the optimiser makes of it."""
         veil: Share = 0.4
         """How far another image of the target shows through an image, at most; 0 for no such veil."""
@@ -49,7 +49,7 @@ class GrclPlus(Method):
         style_band: Share = 0.1
         """Up to which frequency an image takes over the amplitudes of the other, as a share of its size."""
         self_training: SelfTrainingSettings = SelfTrainingSettings()
-        optimizer: Sgd = Sgd(schedule="warm_cosine")
+        optimizer: Descent = Descent(rate=4e-3, schedule="warm_cosine")
 
     def __init__(self, network: Classifier, config: Config) -> None:
         super().__init__(network, config)

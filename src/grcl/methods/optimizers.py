@@ -1,7 +1,7 @@
 """Optimisers as settings; each remembers its initial rate and its schedule, which the loop follows."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveFloat
@@ -52,6 +52,27 @@ class Adam(Settings):
             parameters, lr=self.rate, betas=(self.beta1, 0.999), weight_decay=self.weight_decay, foreach=True
         )
         return _following(optimizer, self.rate, self.schedule)
+
+
+class Descent(Settings):
+    """Either of the two, for a method that projects the step: then no rule breaks a constraint."""
+
+    rule: Literal["adam", "sgd"] = "adam"
+    """How a step is made of the gradients."""
+    rate: PositiveFloat = 2e-3
+    """Initial learning rate; plain gradient descent wants about ten times as much as Adam."""
+    momentum: Share = 0.9
+    """Heavy-ball momentum, or Adam's decay of the mean gradient."""
+    weight_decay: NonNegativeFloat = 0.0
+    """L2 penalty."""
+    schedule: ScheduleName = "cosine"
+    """How the rate changes over a stage."""
+
+    def build(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        """The optimiser of these parameters."""
+        values = self.model_dump(exclude={"rule", "momentum"})
+        rule = Adam(beta1=self.momentum, **values) if self.rule == "adam" else Sgd(momentum=self.momentum, **values)
+        return rule.build(parameters)
 
 
 def _following(optimizer: Optimizer, rate: float, schedule: str) -> Optimizer:

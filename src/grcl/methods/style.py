@@ -1,5 +1,7 @@
 """Images that meet the target: in the style of one of its images, or under a veil of another."""
 
+from types import EllipsisType
+
 import torch
 from torch import Tensor
 
@@ -12,10 +14,11 @@ def in_style_of(
 ) -> Float[Tensor, "batch 3 height width"]:
     """The images with the amplitudes of `others` at all frequencies up to `band` of the size, and their own phases
     (Fourier domain adaptation, Yang and Soatto 2020): what an image shows is in its phases."""
+    low = _low_frequencies(images, band)
     spectrum = torch.fft.rfft2(images)
-    borrowed = torch.fft.rfft2(others).abs()
-    amplitude = torch.where(_is_low(images, band), borrowed, spectrum.abs())
-    styled: Tensor = torch.fft.irfft2(torch.polar(amplitude, spectrum.angle()), s=images.shape[-2:])
+    borrowed = torch.fft.rfft2(others)[low].abs()
+    spectrum[low] = torch.polar(borrowed, spectrum[low].angle())
+    styled: Tensor = torch.fft.irfft2(spectrum, s=images.shape[-2:])
     return styled.clamp(0, 1)
 
 
@@ -30,10 +33,9 @@ def veiled(
     return torch.lerp(images, others, share)
 
 
-def _is_low(images: Tensor, band: float) -> Tensor:
-    """Which frequencies of the half spectrum lie in the band, the mean colour always."""
+def _low_frequencies(images: Tensor, band: float) -> tuple[EllipsisType, Tensor, Tensor]:
+    """The places of the half spectrum that lie in the band, the mean colour always."""
     height, width = images.shape[-2:]
-    rows = torch.fft.fftfreq(height, device=images.device).abs()
-    columns = torch.fft.rfftfreq(width, device=images.device)
-    is_low: Tensor = (rows[:, None] <= band) & (columns[None] <= band)
-    return is_low
+    rows = torch.nonzero(torch.fft.fftfreq(height, device=images.device).abs() <= band)
+    columns = torch.nonzero(torch.fft.rfftfreq(width, device=images.device) <= band)[:, 0]
+    return ..., rows, columns
