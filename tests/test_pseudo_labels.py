@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from grcl.data.augment import Augmentation, apply, draw
-from grcl.data.images import ImageArray
-from grcl.memory.pseudo_labels import View, averaged, class_means, cluster, look_at, matched_labels, smoothed
+from grcl.memory.pseudo_labels import View, class_means, cluster, matched_labels, smoothed
 
 Array = NDArray[np.float64]
 seeds = st.integers(0, 2**31 - 1)
@@ -154,19 +152,11 @@ def test_class_means_are_means_and_an_absent_class_keeps_its_start() -> None:
         assert means[k].tolist() == pytest.approx(expected, abs=1e-15)
 
 
-# looking more than once
+# the neighbours' word
 
 
 def a_view(seed: int, count: int, classes: int = 3, size: float = 1) -> View:
     return View(torch.nn.functional.normalize(points(seed, count), dim=1), size * points(seed + 1, count, classes))
-
-
-def test_views_are_averaged_as_probabilities_and_directions() -> None:
-    views = [a_view(seed, 20) for seed in (0, 2, 4)]
-    both = averaged(views)
-    torch.testing.assert_close(both.scores.exp(), sum(view.scores.softmax(1) for view in views) / 3)
-    mean = torch.stack([view.features for view in views]).mean(dim=0)
-    torch.testing.assert_close(both.features, mean / mean.norm(dim=1, keepdim=True))
 
 
 @given(seeds, st.integers(1, 12))
@@ -191,22 +181,7 @@ def test_few_images_ask_few_neighbours() -> None:
 
 def test_means_keep_the_order_of_what_is_rounded_to_one() -> None:
     """Log-odds of 40 and of 41, which are both 1 as probabilities even in 64 bits."""
-    view = View(torch.eye(2).double(), torch.tensor([[40.0, 0.0], [41.0, 0.0]]).double())
+    directions, odds = torch.eye(2).double().repeat_interleave(4, dim=0), torch.tensor([40.0, 41.0]).double()
+    view = View(directions, torch.stack([odds.repeat_interleave(4), torch.zeros(8).double()], dim=1))
     assert (view.confidence == 1).all()
-    torch.testing.assert_close(averaged([view, view]).certainty, torch.tensor([40.0, 41.0]).double())
-
-
-class Thumbnails:
-    """A model that sees the pixels themselves."""
-
-    device = torch.device("cpu")
-
-    def see(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        return images.flatten(1), images.mean(dim=(2, 3))
-
-
-def test_augmented_views_are_those_of_the_draws_image_by_image() -> None:
-    pixels = torch.randint(256, (1203, 3, 8, 8), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    drawn = draw(Augmentation(invert_probability=0.5), 1203, torch.Generator().manual_seed(1))
-    seen = look_at(Thumbnails(), ImageArray(pixels), drawn)
-    torch.testing.assert_close(seen.scores, apply(pixels / 255, drawn).mean(dim=(2, 3)))
+    torch.testing.assert_close(smoothed(view, 2).certainty, odds.repeat_interleave(4))

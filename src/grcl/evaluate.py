@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from grcl.data.ahead import in_advance
-from grcl.data.augment import Draws, apply
 from grcl.data.images import Images
 from grcl.data.stream import Domain, Labelled
 from grcl.runtime import distributed
@@ -19,20 +18,12 @@ _VALUES = _BATCH * 3 * 32 * 32
 _VALUES_OF_A_GPU = _BATCH * 3 * 64 * 64
 
 
-def batches_of(
-    images: Images, device: torch.device, draws: Draws | None = None
-) -> Iterator[Float[Tensor, "batch 3 height width"]]:
-    """This process's images in their order, as floats in 0..1; those on disk are read ahead by worker processes.
-
-    With draws for all images, their augmented views.
-    """
+def batches_of(images: Images, device: torch.device) -> Iterator[Float[Tensor, "batch 3 height width"]]:
+    """This process's images in their order, as floats in 0..1; those on disk are read ahead by worker processes."""
     places, values = distributed.own_places(len(images), _BATCH), _VALUES if device.type == "cpu" else _VALUES_OF_A_GPU
-    place = places.start
     for pixels in in_advance(images.start(index) for index in torch.arange(places.start, places.stop).split(_BATCH)):
         for part in pixels.split(max(1, values // pixels.shape[1:].numel())):
-            batch, rows = part.to(device).float().div_(255), slice(place, place + len(part))
-            place = rows.stop
-            yield batch if draws is None else apply(batch, draws.rows(rows))
+            yield part.to(device).float().div_(255)
 
 
 @torch.no_grad()

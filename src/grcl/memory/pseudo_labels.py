@@ -1,6 +1,5 @@
 """Pseudo-labels by k-means on the features of a whole domain (Sec. 3.2)."""
 
-from collections.abc import Sequence
 from math import log
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -8,7 +7,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from grcl.data.augment import Draws
 from grcl.data.images import Images
 from grcl.evaluate import batches_of, of_all
 from grcl.shapes import Float, Int
@@ -34,11 +32,6 @@ class View(NamedTuple):
         return self.scores.softmax(dim=1).amax(dim=1)
 
     @property
-    def log_probabilities(self) -> Float[Tensor, "n classes"]:
-        """The logarithms of the classifier's probabilities."""
-        return self.scores.log_softmax(dim=1)
-
-    @property
     def certainty(self) -> Float[Tensor, " n"]:
         """Its log-odds: the order of the confidences, also of those that are rounded to 1, often most of a domain."""
         best, place = self.scores.max(dim=1, keepdim=True)
@@ -56,34 +49,23 @@ class Model(Protocol):
 
 
 @torch.no_grad()
-def look_at(model: Model, images: Images, draws: Draws | None = None) -> View:
-    """Features and scores of all images, from one pass; of their augmented views, if there are draws for them."""
-    features, scores = zip(*(model.see(batch) for batch in batches_of(images, model.device, draws)), strict=True)
+def look_at(model: Model, images: Images) -> View:
+    """Features and scores of all images, from one pass."""
+    features, scores = zip(*(model.see(batch) for batch in batches_of(images, model.device)), strict=True)
     return View(F.normalize(of_all(images, features), dim=1), of_all(images, scores))
-
-
-def averaged(views: Sequence[View]) -> View:
-    """Several views of the same images as one: their mean features, and as scores the logarithms of their mean
-    probabilities, exact also where a probability is rounded to 1."""
-    features = torch.stack([view.features for view in views]).mean(dim=0)
-    return View(F.normalize(features, dim=1), _mean_log(torch.stack([view.log_probabilities for view in views])))
 
 
 def smoothed(view: View, neighbours: int) -> View:
     """Every image with the mean probabilities of the images nearest to it in feature space, itself among them; of
-    small sets no more than half of what a class has if all are equally large."""
+    small sets no more than half of what a class has if all are equally large.
+
+    Their logarithms are averaged as such, so that they are exact also where a probability is rounded to 1.
+    """
     images, classes = view.scores.shape
     count = max(1, min(neighbours, images // (2 * classes)))
-    log_p = view.log_probabilities
-    parts = [
-        _mean_log(log_p[(part @ view.features.T).topk(count, dim=1).indices.T]) for part in view.features.split(_ROWS)
-    ]
-    return View(view.features, torch.cat(parts))
-
-
-def _mean_log(log_p: Float[Tensor, "several n classes"]) -> Float[Tensor, "n classes"]:
-    """The logarithms of the means of probabilities that are given as logarithms."""
-    return log_p.logsumexp(dim=0) - log(len(log_p))
+    log_p = view.scores.log_softmax(dim=1)
+    nearest = [(part @ view.features.T).topk(count, dim=1).indices for part in view.features.split(_ROWS)]
+    return View(view.features, torch.cat([log_p[places].logsumexp(dim=1) for places in nearest]) - log(count))
 
 
 def class_means(features: Float[Tensor, "n features"], labels: Int[Tensor, " n"], start: Tensor) -> Tensor:

@@ -2,13 +2,12 @@
 
 import torch
 import torch.nn.functional as F
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from grcl.data.augment import draw
 from grcl.data.feeds import Samples
 from grcl.data.stream import Stage
-from grcl.memory.pseudo_labels import View, averaged, cluster, look_at, smoothed, source_means
+from grcl.memory.pseudo_labels import View, cluster, look_at, smoothed, source_means
 from grcl.methods.optimizers import Share
 from grcl.networks.classifier import Classifier
 from grcl.runtime.settings import Settings
@@ -26,8 +25,6 @@ class SelfTrainingSettings(Settings):
     """The same at its end."""
     refreshes: PositiveInt = 10
     """How often in a stage the labels are made anew."""
-    views: NonNegativeInt = 4
-    """Augmented views that are looked at besides an image itself when it is labelled."""
     neighbours: PositiveInt = 10
     """How many of the images nearest to an image, itself included, decide on its label; 1 for itself alone."""
 
@@ -56,20 +53,12 @@ class SelfTraining(nn.Module):
             return
         assert self.stage is not None
         network.eval()
-        target, source = self._look_at_target(network), look_at(network, self.stage.source.images)
+        target, source = look_at(network, self.stage.target), look_at(network, self.stage.source.images)
         network.train()
         clusters = cluster(target.features, source_means(source, self.stage.source.labels))
         share = self.settings.first_share + progress * (self.settings.last_share - self.settings.first_share)
-        self.labels.copy_(surest(target, clusters, share))
+        self.labels.copy_(surest(smoothed(target, self.settings.neighbours), clusters, share))
         self.made.fill_(due)
-
-    def _look_at_target(self, network: Classifier) -> View:
-        """What the network sees in the target's images, their augmented views and their neighbours together."""
-        assert self.stage is not None
-        images, augmentation = self.stage.target, self.stage.augmentation
-        draws = [draw(augmentation, len(images), torch.default_generator) for _ in range(self.settings.views)]
-        views = [look_at(network, images, drawn) for drawn in (None, *draws)]
-        return smoothed(averaged(views), self.settings.neighbours)
 
     def share(self) -> Float[Tensor, ""]:
         """How much of the target has a label."""
