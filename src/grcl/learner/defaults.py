@@ -31,12 +31,12 @@ def defaults(images: int, side: int, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def gentle(method: str) -> dict[str, Any]:
-    """A small rate for plain gradient descent: the usual one is meant for batches of 256, and with 32 images a batch
-    models were lost within ten steps, pretrained or not."""
+    """A small rate: the usual ones are meant for batches of 256, and with 32 images a batch models were lost within ten
+    steps of plain descent, pretrained or not. Adam at this rate forgets less of the source (docs/learner.md)."""
     options = METHODS[method].Config.model_fields if method in METHODS else {}
     optimizer = options["optimizer"].default if "optimizer" in options else None
-    plain = {f"{method}.optimizer.rule": "sgd"} if isinstance(optimizer, Descent) else {}
-    return {**plain, f"{method}.optimizer.rate": 1e-3} if isinstance(optimizer, Sgd | Descent) else {}
+    rates = {Sgd: 1e-3, Descent: 5e-4}
+    return {f"{method}.optimizer.rate": rates[type(optimizer)]} if type(optimizer) in rates else {}
 
 
 def _network(side: int, given: Mapping[str, Any]) -> dict[str, Any]:
