@@ -248,7 +248,8 @@ def test_a_projected_step_keeps_its_promise_whatever_the_optimizer(build: Build,
         assert_close(applied, project_onto_cone(wanted, G).gradient, atol=1e-10, rtol=0)
         for name, row in zip(constraints, G, strict=True):
             assert log[f"applied/{name}"] == 0
-            assert log[f"violated/{name}"] == float(slope @ row < 0)
+            assert log[f"violated/{name}"] == float(wanted @ row < 0)
+            assert_close(log[f"cosine/{name}"].double(), slope @ row / (slope.norm() * row.norm()), atol=1e-5, rtol=0)
 
 
 def test_only_a_gradient_or_a_step_is_projected() -> None:

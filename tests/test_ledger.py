@@ -289,6 +289,7 @@ def test_a_sweep_is_judged_by_the_largest_value_that_has_seeds_to_judge_by(desk:
         desk.over_seeds("grcl", scores, variant=name, settings={"training": {"epochs": epochs}})
     (part,) = desk.verdict("more_epochs_help").parts
     assert part.text.startswith("epochs 4 − 2: +10.00")
+    assert part.text.endswith("; 9 − 2: +0.0, one seed")
     assert part.outcome == Outcome.REPRODUCED
 
 

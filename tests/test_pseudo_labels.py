@@ -172,10 +172,19 @@ def test_neighbours_decide_together(seed: int, neighbours: int) -> None:
         torch.testing.assert_close(found.scores[i].exp(), p[nearest].mean(dim=0))
 
 
+def test_many_images_are_asked_like_few() -> None:
+    """Distances come in blocks of rows; every block sees all images."""
+    view = a_view(0, 1203)
+    nearest = torch.cdist(view.features, view.features).topk(10, dim=1, largest=False).indices
+    expected = view.scores.softmax(1)[nearest].mean(dim=1)
+    torch.testing.assert_close(smoothed(view, 10).scores.exp(), expected)
+
+
 def test_few_images_ask_few_neighbours() -> None:
     """12 images of 3 classes: at most 2 of the 4 that a class may have; 5 images: the image alone."""
     small, smallest = a_view(0, 12), a_view(0, 5)
     torch.testing.assert_close(smoothed(small, 10).scores, smoothed(small, 2).scores)
+    assert not torch.allclose(smoothed(small, 2).scores, smoothed(small, 1).scores)
     torch.testing.assert_close(smoothed(smallest, 10).scores.softmax(1), smallest.scores.softmax(1))
 
 

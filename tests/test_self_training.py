@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from grcl.data.feeds import Samples
-from grcl.memory.pseudo_labels import View
+from grcl.memory.pseudo_labels import View, cluster, look_at, smoothed, source_means
 from grcl.methods.self_training import UNLABELLED, SelfTraining, SelfTrainingSettings, surest
 from test_episodic import a_network, a_stage, colourful
 
@@ -98,3 +98,17 @@ def test_a_batch_without_any_label_moves_nothing() -> None:
 
 def _gradients(loss: Tensor, network: torch.nn.Module) -> tuple[Tensor, ...]:
     return torch.autograd.grad(loss, list(network.parameters()))
+
+
+def test_the_neighbours_are_asked_when_labels_are_made() -> None:
+    network = a_network()
+    found = {}
+    for neighbours in (1, 10):
+        training = begun(neighbours=neighbours, first_share=0.9)
+        training.refresh(network, 0.0)
+        assert training.stage is not None
+        target, source = look_at(network, training.stage.target), look_at(network, training.stage.source.images)
+        clusters = cluster(target.features, source_means(source, training.stage.source.labels))
+        assert torch.equal(training.labels, surest(smoothed(target, neighbours), clusters, 0.9))
+        found[neighbours] = training.labels
+    assert not torch.equal(found[1], found[10])

@@ -376,7 +376,14 @@ def test_a_state_of_the_first_format_still_loads(tmp_path: Path) -> None:
     assert [entry.kind for entry in learner.history()] == ["fit", "adapt"]
     found = learner.predict_proba(pixels("dark", 4))
     torch.testing.assert_close(found, torch.tensor(expected), atol=1e-5, rtol=0)
-    assert learner.adapt(pixels("noisy", 8), if_worse="keep").episodes == (1, 2)
+    entry = learner.adapt(pixels("noisy", 8), method="grcl_plus", if_worse="keep")
+    assert entry.episodes == (1, 2)
+    # its rate is of a time when GRCL+ knew plain descent alone
+    assert entry.settings is not None
+    assert (entry.settings["grcl_plus"]["optimizer"]["rule"], entry.settings["grcl_plus"]["optimizer"]["rate"]) == (
+        "sgd",
+        0.01,
+    )
 
 
 def write_first_format() -> None:

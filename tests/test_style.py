@@ -28,6 +28,18 @@ def test_low_amplitudes_are_the_others_and_the_rest_is_ones_own() -> None:
     assert torch.allclose(turned.imag / turned.abs(), torch.zeros(()), atol=1e-3), "phases stay"
 
 
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (7, 5), (8, 9), (16, 6)])
+@pytest.mark.parametrize("band", [0.0, 0.1, 0.34, 0.5, 0.9])
+def test_every_size_and_band_is_that_of_the_whole_spectrum(height: int, width: int, band: float) -> None:
+    images, others = (soft_images(2, seed)[..., :height, :width] for seed in (0, 1))
+    own, borrowed = torch.fft.fft2(images), torch.fft.fft2(others)
+    is_low = (torch.fft.fftfreq(height).abs()[:, None] <= band) & (torch.fft.fftfreq(width).abs()[None] <= band)
+    expected = torch.fft.ifft2(torch.polar(torch.where(is_low, borrowed.abs(), own.abs()), own.angle())).real.clamp(
+        0, 1
+    )
+    assert torch.allclose(in_style_of(others, images, band), expected, atol=1e-5)
+
+
 def test_mean_colours_are_exchanged_even_by_the_narrowest_band() -> None:
     images, others = soft_images(4, 0), soft_images(4, 1)
     styled = in_style_of(others, images, 0.0)

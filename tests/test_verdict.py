@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from grcl.data.images import ImageArray, Joined
 from grcl.data.stream import Labelled, Stage
 from grcl.evaluate import accuracy, mean_entropy
 from grcl.learner import vitals as vitals_module
+from grcl.learner.defaults import gentle
 from grcl.learner.footing import Footing
 from grcl.learner.own_groups import own_groups
 from grcl.learner.steadiness import steadiness
@@ -297,9 +299,10 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
     return network
 
 
-def verdict_on(network: Classifier, target: Tensor, folder: Path, rate: float = 0.01) -> tuple[Verdict, Classifier]:
+def verdict_on(network: Classifier, target: Tensor, folder: Path, **changes: Any) -> tuple[Verdict, Classifier]:
     """What is said of a real adaptation to these images, and the network that it made."""
-    config = GrclPlus.Config(optimizer=Descent(rule="sgd", rate=rate, schedule="warm_cosine"))
+    settings = {"rule": "sgd", "rate": 0.01, "schedule": "warm_cosine", **changes}
+    config = GrclPlus.Config(optimizer=Descent(**settings))
     method = METHODS["grcl_plus"](deepcopy(network), config)
     stage = Stage(1, SOURCE, (), ImageArray(target), Augmentation(flip_probability=0.0))
     before, steady = look_over(method.eval(), stage), steadiness(method, stage.target)
@@ -318,6 +321,8 @@ def test_sabotage_is_worse(taught: Classifier, tmp_path: Path) -> None:
     shuffled = honest.flatten(2).gather(2, order).view_as(honest)
     for name, target in {"noise": noise, "shuffled": shuffled}.items():
         assert verdict_on(taught, target, tmp_path / name)[0].word == "worse", name
+        usual = {"rule": "adam", "rate": gentle("grcl_plus")["grcl_plus.optimizer.rate"]}
+        assert verdict_on(taught, target, tmp_path / f"{name}, as a learner", **usual)[0].word == "worse", name
     assert verdict_on(taught, honest, tmp_path / "rate", rate=0.3)[0].word == "worse"
     with pytest.raises(NotFinite):  # there is no model to judge
         verdict_on(taught, honest, tmp_path / "huge", rate=3.0)

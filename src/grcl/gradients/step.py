@@ -192,12 +192,12 @@ def _opposed(
 
 
 def _diagnosis(names: Sequence[str], wanted: Dual, dual: Dual, opposed: Bool[Tensor, " m"]) -> dict[str, Tensor]:
-    """Per constraint: conflict and cosine of the gradient that was `wanted`, multiplier of what was projected, conflict
+    """Per constraint: cosine of the gradient that was `wanted`, conflict and multiplier of what was projected, conflict
     of what was applied; and the relative correction."""
     smallest = torch.finfo(torch.float32).tiny
     cosines = wanted.slopes / (wanted.lengths * wanted.length).clamp(min=smallest)
     quantities = {
-        "violated": wanted.slopes < 0,
+        "violated": dual.slopes < 0,
         "multiplier": dual.multipliers,
         "cosine": cosines,
         "applied": opposed,

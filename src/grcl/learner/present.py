@@ -12,7 +12,7 @@ from grcl.learner.model import UNADAPTED, Model, require_model, restored
 from grcl.learner.state import Damaged, StateDirectory
 from grcl.memory.episodic import Episode
 from grcl.runtime.errors import Refusal
-from grcl.runtime.run_directory import nested
+from grcl.runtime.run_directory import flat, nested
 
 # A network and its input are chosen by the fit, for good.
 _OF_THE_FIT = ("network.name", "network.pretrained", "network.weights", "images.size")
@@ -39,18 +39,28 @@ class Present:
     def settings_of(self, number: int) -> LearnerSettings:
         """The settings of a fit or an adapt."""
         with self.state.understanding(f"history/{number:04d}.json"):
-            settings = dict(self.entries[number].settings or {})
+            settings = self._saved_settings(number)
             return resolve_learner(settings.pop("method"), {}, settings)
 
     def settings_for(self, method: str | None, changes: Mapping[str, Any]) -> LearnerSettings:
         """The settings of the next adapt: those of the fit, with changes. The method goes on if none is named."""
         if fixed := [key for key in changes if key in _OF_THE_FIT]:
             raise Refusal(f"{fixed[0]} is chosen by grcl fit and cannot change later; fit a new learner for it")
-        of_the_fit = dict(self.entries[0].settings or {})
+        of_the_fit = self._saved_settings(0)
         usual = of_the_fit.pop("method")
         current = self.saved_model["method"]
         name = method or (usual if current == UNADAPTED else current)
         return resolve_learner(name, changes, {**nested(gentle(name)), **of_the_fit})
+
+    def _saved_settings(self, number: int) -> dict[str, Any]:
+        """The settings of an entry as it was made; those that came later have today's defaults.
+
+        But for GRCL+'s rule: a rate that was saved without one is meant for plain descent.
+        """
+        saved = flat(self.entries[number].settings or {})
+        if "grcl_plus.optimizer.rate" in saved:
+            saved = {"grcl_plus.optimizer.rule": "sgd", **saved}
+        return nested(saved)
 
     @property
     def model_file(self) -> str:

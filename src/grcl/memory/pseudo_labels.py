@@ -1,4 +1,4 @@
-"""Pseudo-labels by k-means on the features of a whole domain (Sec. 3.2)."""
+"""Pseudo-labels by k-means on the features of a whole domain (Sec. 3.2), and the word of an image's neighbours."""
 
 from math import log
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -56,10 +56,10 @@ def look_at(model: Model, images: Images) -> View:
 
 
 def smoothed(view: View, neighbours: int) -> View:
-    """Every image with the mean probabilities of the images nearest to it in feature space, itself among them; of
-    small sets no more than half of what a class has if all are equally large.
+    """Every image with the mean probabilities of the images nearest to it in feature space, itself among them.
 
-    Their logarithms are averaged as such, so that they are exact also where a probability is rounded to 1.
+    At most half as many as there are images a class, so that in a small set most neighbours are of one class. The mean
+    is taken in logarithms, exact also where a probability is rounded to 1.
     """
     images, classes = view.scores.shape
     count = max(1, min(neighbours, images // (2 * classes)))

@@ -1,4 +1,4 @@
-"""GRCL+: the frame of GRCL with another objective on the new domain. It learns from the target's own labels, and the
+"""GRCL+: the frame of GRCL with another objective on the new domain. It learns from the target's own labels, and every
 step is projected so that neither the source nor the remembered domains lose (Eq. 8)."""
 
 from dataclasses import replace
@@ -41,7 +41,8 @@ class GrclPlus(Method):
         memory_constraint: Literal["joint", "per_domain", "off"] = "joint"
         """No rise of the loss on the whole memory (Eq. 6), on each episode (Eq. 5), or no such constraint."""
         projected: Projected = "step"
-        """What is projected: the gradient, as in the paper, or the step that the optimiser makes of it."""
+        """What is projected: the step that the optimiser makes, or the gradient, as in the paper; then the step made of
+        it may oppose a constraint."""
         veil: Share = 0.4
         """How far another image of the target shows through an image, at most; 0 for no such veil."""
         style: bool = True

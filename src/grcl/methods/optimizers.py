@@ -55,12 +55,12 @@ class Adam(Settings):
 
 
 class Descent(Settings):
-    """Either of the two, for a method that projects the step: then no rule breaks a constraint."""
+    """Either of the two, for a method that projects the step, so that neither breaks a constraint."""
 
     rule: Literal["adam", "sgd"] = "adam"
-    """How a step is made of the gradients."""
+    """How a step is made of the gradients; give a rate with it."""
     rate: PositiveFloat = 2e-3
-    """Initial learning rate; plain gradient descent wants about ten times as much as Adam."""
+    """Initial learning rate; plain descent (sgd) wants two to three times as much as Adam."""
     momentum: Share = 0.9
     """Heavy-ball momentum, or Adam's decay of the mean gradient."""
     weight_decay: NonNegativeFloat = 0.0

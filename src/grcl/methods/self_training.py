@@ -1,4 +1,5 @@
-"""Self-training: the target's own labels, where k-means and the classifier agree, from the surest on (GRCL+)."""
+"""Self-training: the target's own labels, where k-means and the classifier agree, neighbours asked, from the surest on
+(GRCL+)."""
 
 import torch
 import torch.nn.functional as F
@@ -26,7 +27,8 @@ class SelfTrainingSettings(Settings):
     refreshes: PositiveInt = 10
     """How often in a stage the labels are made anew."""
     neighbours: PositiveInt = 10
-    """How many of the images nearest to an image, itself included, decide on its label; 1 for itself alone."""
+    """How many of the images nearest to an image, itself included, decide on its label; 1 for itself alone. Fewer where
+    a target has fewer than twice as many images a class."""
 
 
 class SelfTraining(nn.Module):

@@ -33,9 +33,9 @@ def veiled(
     return torch.lerp(images, others, share)
 
 
-def _low_frequencies(images: Tensor, band: float) -> tuple[EllipsisType, Tensor, Tensor]:
+def _low_frequencies(images: Tensor, band: float) -> tuple[EllipsisType, Tensor, slice]:
     """The places of the half spectrum that lie in the band, the mean colour always."""
     height, width = images.shape[-2:]
-    rows = torch.nonzero(torch.fft.fftfreq(height, device=images.device).abs() <= band)
-    columns = torch.nonzero(torch.fft.rfftfreq(width, device=images.device) <= band)[:, 0]
-    return ..., rows, columns
+    rows = torch.nonzero(torch.fft.fftfreq(height).abs() <= band)[:, 0]
+    columns = slice(int((torch.fft.rfftfreq(width) <= band).sum()))
+    return ..., rows.to(images.device), columns

@@ -28,14 +28,14 @@ LINES = (
         "Conflicts",
         "share of steps",
         (0.0, 1.0),
-        "Share of the steps whose objective gradient opposed a constraint, so that it was projected.",
+        "Share of the steps whose gradient, or whose update itself, opposed a constraint, so that it was projected.",
     ),
     Lines(
         "applied/",
         "Conflicts that remained",
         "share of steps",
         (0.0, 1.0),
-        "Share of the steps whose update, as applied, still opposed a constraint; momentum can cause this.",
+        "Share of the steps whose update, as applied, still opposed a constraint; momentum can do that to a gradient.",
     ),
     Lines(
         "multiplier/",

@@ -56,8 +56,8 @@ class Contents(Settings):
     """Their preset, if it is not the benchmark's own; the claims are judged for each apart."""
     paper: Literal["table1", "memory", "epochs", "one_target", "compound", "reversed", "none"] = "none"
     """Which of the paper's results it goes with: Table 1, one of the two ablations, the figure on one target alone, the
-    claim on compound stages; or with none: the targets reversed, and our own ablations. From compound on, rows are set
-    against the first."""
+    claim on compound stages, or with none of them: a stream reversed, and "none" for our own ablations. The rows of the
+    last three are set against the first."""
     notes: str = ""
     """What a reader must know to read it, in Markdown."""
     chosen: str = ""
