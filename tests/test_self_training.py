@@ -1,4 +1,4 @@
-"""The target's own labels: where k-means and the classifier agree, from the surest on, and nothing from the rest."""
+"""The target's own labels: those of the surest images of every class, and nothing from the rest."""
 
 import pytest
 import torch
@@ -6,38 +6,34 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from grcl.data.feeds import Samples
-from grcl.memory.pseudo_labels import View, cluster, look_at, smoothed, source_means
+from grcl.memory.pseudo_labels import View, look_at, smoothed
 from grcl.methods.self_training import UNLABELLED, SelfTraining, SelfTrainingSettings, surest
 from test_episodic import a_network, a_stage, colourful
 
 CLASSES = 3
 
 
-def a_view(count: int = 90, size: float = 1) -> tuple[View, Tensor]:
-    """Random scores of some size, and clusters that agree with them for about every second image."""
-    source = torch.Generator().manual_seed(0)
-    view = View(torch.ones(count, 2), size * torch.randn(count, CLASSES, generator=source))
-    others = torch.randint(CLASSES, (count,), generator=source)
-    return view, torch.where(torch.rand(count, generator=source) < 0.5, view.classes, others)
+def a_view(size: float = 1) -> View:
+    """Random scores of some size."""
+    return View(torch.ones(90, 2), size * torch.randn(90, CLASSES, generator=torch.Generator().manual_seed(0)))
 
 
 @pytest.mark.parametrize("size", [1, 30])  # by 30, 32 bits round most of the probabilities to 1
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 1.0])
-def test_of_every_class_the_surest_agreeing_images_up_to_its_part(share: float, size: float) -> None:
-    view, clusters = a_view(size=size)
-    labels = surest(view, clusters, share)
+def test_of_every_class_the_surest_images_up_to_its_part(share: float, size: float) -> None:
+    view = a_view(size)
+    labels = surest(view, share)
     ordered = view.scores.double().sort(dim=1).values
     odds = (ordered[:, :-1] - ordered[:, -1:]).exp().sum(dim=1)
     for k in range(CLASSES):
-        agreeing = [i for i in range(90) if clusters[i] == k == view.classes[i]]
-        agreeing.sort(key=lambda i: float(odds[i]))
+        members = [i for i in range(90) if view.classes[i] == k]
+        members.sort(key=lambda i: float(odds[i]))
         quota = round(share * 90 / CLASSES)
-        assert set(torch.nonzero(labels == k)[:, 0].tolist()) == set(agreeing[:quota])
+        assert set(torch.nonzero(labels == k)[:, 0].tolist()) == set(members[:quota])
 
 
 def test_a_larger_share_keeps_every_label_of_a_smaller_one() -> None:
-    view, clusters = a_view()
-    few, many = surest(view, clusters, 0.2), surest(view, clusters, 0.6)
+    few, many = surest(a_view(), 0.2), surest(a_view(), 0.6)
     assert torch.equal(many[few != UNLABELLED], few[few != UNLABELLED])
     assert (many != UNLABELLED).sum() > (few != UNLABELLED).sum()
 
@@ -107,8 +103,7 @@ def test_the_neighbours_are_asked_when_labels_are_made() -> None:
         training = begun(neighbours=neighbours, first_share=0.9)
         training.refresh(network, 0.0)
         assert training.stage is not None
-        target, source = look_at(network, training.stage.target), look_at(network, training.stage.source.images)
-        clusters = cluster(target.features, source_means(source, training.stage.source.labels))
-        assert torch.equal(training.labels, surest(smoothed(target, neighbours), clusters, 0.9))
+        target = look_at(network, training.stage.target)
+        assert torch.equal(training.labels, surest(smoothed(target, neighbours), 0.9))
         found[neighbours] = training.labels
     assert not torch.equal(found[1], found[10])

@@ -1,4 +1,4 @@
-"""Self-training: the target's own labels, where k-means and the classifier agree, neighbours asked, from the surest on
+"""Self-training: the target's own labels, by what the classifier says of an image's neighbours, from the surest on
 (GRCL+)."""
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from grcl.data.feeds import Samples
 from grcl.data.stream import Stage
-from grcl.memory.pseudo_labels import View, cluster, look_at, smoothed, source_means
+from grcl.memory.pseudo_labels import View, look_at, smoothed
 from grcl.methods.optimizers import Share
 from grcl.networks.classifier import Classifier
 from grcl.runtime.settings import Settings
@@ -55,11 +55,10 @@ class SelfTraining(nn.Module):
             return
         assert self.stage is not None
         network.eval()
-        target, source = look_at(network, self.stage.target), look_at(network, self.stage.source.images)
+        target = smoothed(look_at(network, self.stage.target), self.settings.neighbours)
         network.train()
-        clusters = cluster(target.features, source_means(source, self.stage.source.labels))
         share = self.settings.first_share + progress * (self.settings.last_share - self.settings.first_share)
-        self.labels.copy_(surest(smoothed(target, self.settings.neighbours), clusters, share))
+        self.labels.copy_(surest(target, share))
         self.made.fill_(due)
 
     def share(self) -> Float[Tensor, ""]:
@@ -80,13 +79,13 @@ class SelfTraining(nn.Module):
         return summed / (len(labels) * self.share().clamp(min=1 / len(self.labels)))
 
 
-def surest(view: View, clusters: Int[Tensor, " n"], share: float) -> Int[Tensor, " n"]:
-    """The classifier's labels where k-means agrees, of each class no more than its part of `share` of all images."""
-    classes = view.scores.shape[1]
-    quota = round(share * len(clusters) / classes)
-    labels = torch.full_like(clusters, UNLABELLED)
+def surest(view: View, share: float) -> Int[Tensor, " n"]:
+    """The classifier's labels, of each class the surest and no more than its part of `share` of all images."""
+    images, classes = view.scores.shape
+    quota = round(share * images / classes)
+    labels = torch.full_like(view.classes, UNLABELLED)
     for k in range(classes):
-        members = torch.nonzero((clusters == k) & (view.classes == k))[:, 0]
+        members = torch.nonzero(view.classes == k)[:, 0]
         best = view.certainty[members].argsort(descending=True, stable=True)[:quota]
         labels[members[best]] = k
     return labels
