@@ -115,17 +115,17 @@ def adapted(source: str, classes: Sequence[int], case: Case) -> Outcome:
     tests |= {"target": case.truth} if case.truth else {}
     with tempfile.TemporaryDirectory() as folder:
         learner = Learner.load(_copy(fitted(source, classes), Path(folder) / "state"))
-        before = {name: learner.score(*_arrays(test)) for name, test in tests.items()}
+        before = {name: learner.score(*arrays(test)) for name, test in tests.items()}
         try:
             entry: Entry = learner.adapt(
                 case.target,
-                source=_arrays(_of(domain(source).train, classes)),
+                source=arrays(_of(domain(source).train, classes)),
                 if_worse="keep",
                 settings={**SETTINGS, **case.settings},
             )
         except Failure as failure:
             return Outcome("stopped", str(failure), {})
-        after = {name: learner.score(*_arrays(test)) for name, test in tests.items()}
+        after = {name: learner.score(*arrays(test)) for name, test in tests.items()}
         return Outcome(str(entry.verdict), entry.reason, {name: (before[name], after[name]) for name in tests})
 
 
@@ -133,7 +133,7 @@ def adapted(source: str, classes: Sequence[int], case: Case) -> Outcome:
 def fitted(source: str, classes: Sequence[int]) -> Learner:
     """A learner of these classes of the source."""
     learner = Learner()
-    learner.fit(*_arrays(_of(domain(source).train, classes)), settings=SETTINGS)
+    learner.fit(*arrays(_of(domain(source).train, classes)), settings=SETTINGS)
     return learner
 
 
@@ -155,7 +155,8 @@ def _pixels(labelled: Labelled) -> Tensor:
     return labelled.images.read(places)
 
 
-def _arrays(labelled: Labelled) -> tuple[Tensor, Tensor]:
+def arrays(labelled: Labelled) -> tuple[Tensor, Tensor]:
+    """All images and their labels."""
     return labelled.images.read(torch.arange(len(labelled))), labelled.labels
 
 
