@@ -16,8 +16,10 @@ from grcl.flags import parse, peek
 from grcl.ledger_command import identity
 from grcl.methods import METHODS
 from grcl.results.comparison import FinishedRun
-from grcl.results.ledger.claims import CLAIMS, Outcome, Verdict, all_evidence
+from grcl.results.ledger.claims import CLAIMS
 from grcl.results.ledger.contents import command_of, read_ledger
+from grcl.results.ledger.evidence import all_evidence
+from grcl.results.ledger.judging import Outcome, Verdict, positive
 from grcl.results.ledger.kept import as_text, place_of
 from grcl.results.ledger.ledger_tables import domains_table, first_target_table, results_table, status
 from grcl.results.ledger.page import ledger_page
@@ -35,9 +37,10 @@ from tiny import PRESET, tiny_settings
 ROOT = Path(__file__).parents[1]
 
 
-def acc(value: float, bwt: float = 0.0) -> Matrix:
-    """R of the five digit domains with the given ACC and, on each of the three targets before the last, BWT."""
-    rows = [[value] * 5 for _ in DIGITS]
+def acc(value: float, bwt: float = 0.0, start: float = 0.77) -> Matrix:
+    """R of the five digit domains with the given ACC, on each of the three targets before the last BWT, and what the
+    source model has."""
+    rows = [[start] * 5, *([value] * 5 for _ in DIGITS[1:])]
     for stage in (1, 2, 3):
         rows[stage][stage] = value - bwt
     return rows
@@ -159,12 +162,11 @@ def test_ours_beside_the_papers(desk: Desk) -> None:
         (Spread(0.8534, None, 1), "reached"),
         (Spread(0.8524, None, 1), "reached"),  # by the paper's deviation of 0.10
         (Spread(0.8523, None, 1), "not reached"),
-        (Spread(0.8424, 0.01, 3), "reached"),  # 1.00 of ours and 0.10 of the paper's
-        (Spread(0.8423, 0.01, 3), "not reached"),
+        (Spread(0.8523, 0.01, 3), "not reached"),  # ours excuses nothing
         (None, "not run"),
     ],
 )
-def test_reached_is_within_both_deviations_or_above(ours: Spread | None, expected: str) -> None:
+def test_reached_is_above_or_within_the_papers_deviation(ours: Spread | None, expected: str) -> None:
     assert status(ours, Figure(85.34, 0.10)) == expected
     assert status(ours, None) == ("not run" if ours is None else "–")
 
@@ -203,8 +205,8 @@ def test_accuracy_by_domain_and_on_the_first_target(desk: Desk) -> None:
     ]
     desk.keep(*(result("grcl", matrix, seed) for seed, matrix in enumerate(matrices)))
     (section,) = desk.sections
-    assert domains_table(section).header == ("% after the last stage", "synnum", "mnist", "mnist_m")
-    assert domains_table(section).rows == (("grcl", "70.0", "50.0", "60.0"),)
+    assert domains_table(section).header == ("% after the last stage", "synnum", "mnist", "mnist_m", "seeds")
+    assert domains_table(section).rows == (("grcl", "70.0", "50.0", "60.0", "2"),)
     table = first_target_table(section)
     assert table.header == ("% on mnist after stage", "0 synnum", "1 mnist", "2 mnist_m")
     assert table.rows == (("grcl", "40.0", "60.0", "50.0"),)
@@ -215,7 +217,7 @@ def test_accuracy_by_domain_and_on_the_first_target(desk: Desk) -> None:
 # the verdicts
 
 
-HIGH, LOW, WILD = [0.80, 0.81, 0.82], [0.70, 0.71, 0.72], [0.9, 0.5, 0.9]
+HIGH, LOW, WILD = [0.800, 0.802, 0.804], [0.700, 0.702, 0.704], [0.9, 0.5, 0.9]
 OUTCOMES = [Outcome.REPRODUCED, Outcome.CONTRADICTED, Outcome.NOT_REPRODUCED, Outcome.OPEN]
 JUDGED = list(zip([HIGH, LOW, WILD, HIGH[:1]], OUTCOMES, strict=True))
 """Scores that are clearly above 77, clearly below, neither, and of one seed alone."""
@@ -273,13 +275,14 @@ def test_claims_on_accuracy(scores: list[float], outcome: Outcome, desk: Desk) -
     desk.over_seeds("source_continued", base)
     desk.over_seeds("grcl", scores)
     for method, values in (("source_continued", base), ("grcl", scores)):
-        desk.keep(*(result(method, [[value] * 5] * 3, seed, **mixed) for seed, value in enumerate(values)))
+        matrices = [[[0.77] * 5, [value] * 5, [value] * 5] for value in values]
+        desk.keep(*(result(method, matrix, seed, **mixed) for seed, matrix in enumerate(matrices)))
     desk.over_seeds("grcl", base, variant="small", settings=small)
     for claim in ("larger_memory_helps", "more_epochs_help"):
         assert desk.verdict(claim).outcome == Outcome.OPEN
         assert desk.verdict(claim).parts[0].text.startswith("1 of 2 values")
     desk.over_seeds("grcl", scores, variant="large", settings=large)
-    for claim in ("ahead_of_the_control", "no_domain_labels_needed", "larger_memory_helps", "more_epochs_help"):
+    for claim in ("grcl_adapts", "no_domain_labels_needed", "larger_memory_helps", "more_epochs_help"):
         assert desk.verdict(claim).outcome == outcome, claim
 
 
@@ -290,7 +293,7 @@ def test_a_sweep_is_judged_by_the_largest_value_that_has_seeds_to_judge_by(desk:
     (part,) = desk.verdict("more_epochs_help").parts
     assert part.text.startswith("epochs 4 − 2: +10.00")
     assert part.text.endswith("; 9 − 2: +0.0, one seed")
-    assert part.outcome == Outcome.REPRODUCED
+    assert desk.verdict("more_epochs_help").outcome == Outcome.REPRODUCED
 
 
 @pytest.mark.parametrize(("scores", "outcome"), JUDGED)
@@ -313,6 +316,73 @@ def test_plus_is_judged_in_every_kind_of_stream(
     assert (verdict.outcome, len(verdict.parts)) == (outcome, 2)
 
 
+def test_of_many_comparisons_one_may_fail_by_chance() -> None:
+    """t = −5 with three seeds: p = 0.038, too much for one of two comparisons, let alone for one of nine."""
+    failing = positive("a", {0: -0.04, 1: -0.06, 2: -0.02 - 1e-9})
+    assert failing.difference
+    chance = failing.difference._replace(mean=-5.0, error=1.0)
+    fails, succeeds = failing._replace(difference=chance), positive("b", {0: 0.04, 1: 0.041, 2: 0.042})
+    assert chance.is_clear
+    assert Verdict((fails,)).outcome == Outcome.CONTRADICTED
+    assert Verdict((fails, succeeds)).outcome == Outcome.NOT_REPRODUCED
+    worse = fails._replace(difference=chance._replace(error=0.1))
+    assert Verdict((worse, *[succeeds] * 8)).outcome == Outcome.CONTRADICTED
+    assert Verdict((worse, positive("c", {}))).outcome == Outcome.CONTRADICTED
+    assert Verdict((succeeds, positive("c", {}))).outcome == Outcome.OPEN
+
+
+@pytest.mark.parametrize(("scores", "outcome"), JUDGED)
+def test_the_letter_speaks_for_itself(scores: list[float], outcome: Outcome, desk: Desk) -> None:
+    letter = "grcl.source_weight=0.0"
+    desk.table("source_continued", "grcl", f"grcl {letter}")
+    desk.over_seeds("source_continued", [0.77, 0.771, 0.772])
+    desk.over_seeds("grcl", [0.5, 0.5, 0.5])
+    desk.over_seeds("grcl", scores, variant=letter)
+    assert desk.verdict("the_letter_adapts").outcome == outcome
+    assert desk.verdict("grcl_adapts").outcome == Outcome.CONTRADICTED
+
+
+def test_a_method_that_beats_its_control_may_still_be_below_the_source_model(desk: Desk) -> None:
+    desk.table("source_continued", "grcl")
+    desk.over_seeds("source_continued", LOW)
+    desk.over_seeds("grcl", [score - 0.04 for score in HIGH])  # 76.0 to 76.4, where the source model has 77
+    control, source_model = desk.verdict("grcl_adapts").parts
+    assert control.text.startswith("grcl − source_continued: +6.00")
+    assert source_model.text.startswith("grcl − source model: -0.80")
+
+
+@pytest.mark.parametrize(("scores", "outcome"), JUDGED)
+def test_claims_on_forgetting(scores: list[float], outcome: Outcome, desk: Desk) -> None:
+    """What the others lose, and what GRCL loses of its first target and less than multi-task."""
+    methods = ("dann", "mcd", "dada", "cua", "gra", "multi_task", "grcl")
+    lost = [score - 0.77 for score in scores]
+    desk.table(*methods)
+    for method in methods[:-1]:
+        desk.over_seeds(method, LOW[: len(scores)], [-change for change in lost])
+    for claim in ("others_forget", "first_target_is_kept", "constraints_beat_multi_task"):
+        assert desk.verdict(claim).outcome == (outcome if claim == "others_forget" else Outcome.OPEN), claim
+    desk.over_seeds("grcl", scores, [1.5 * change for change in lost])
+    for claim in ("first_target_is_kept", "constraints_beat_multi_task"):
+        assert desk.verdict(claim).outcome == outcome, claim
+
+
+@pytest.mark.parametrize(
+    ("rise", "outcome"), [(-0.2, Outcome.REPRODUCED), (0.004, Outcome.REPRODUCED), (0.2, Outcome.CONTRADICTED)]
+)
+def test_the_losses_under_a_constraint(rise: float, outcome: Outcome, desk: Desk) -> None:
+    letter = "grcl.source_weight=0.0"
+    desk.table("grcl", f"grcl {letter}")
+    for seed in range(3):
+        sides = [0.3, 0.3 + rise + 0.0001 * seed]
+        for variant_ in ("", letter):
+            record = result("grcl", acc(0.7), seed, variant_)
+            desk.keep(
+                {**record, "stages": [{**stage, "losses": {"source": sides, "M": sides}} for stage in record["stages"]]}
+            )
+    verdict = desk.verdict("losses_do_not_rise")
+    assert (verdict.outcome, len(verdict.parts)) == (outcome, 4)
+
+
 @pytest.mark.parametrize(
     ("changes", "outcome"), list(zip([[0.02, 0.021], [-0.02, -0.021], [0.03, -0.02], [0.03]], OUTCOMES, strict=True))
 )
@@ -328,15 +398,16 @@ def test_positive_backward_transfer(changes: list[float], outcome: Outcome, desk
 )
 def test_one_target_alone(shift: float, outcome: Outcome, desk: Desk) -> None:
     """Means over two targets; λ of multi-task is the one with the higher agreement, whatever it scores."""
-    desk.table("source_only", "multi_task", "grcl", paper="one_target")
+    letter = "grcl.source_weight=0.0"
+    desk.table("source_only", "multi_task", f"grcl {letter}", paper="one_target")
     for seed in range(3):
         for target in DIGITS[1:3]:
             stream: dict[str, Any] = {"stages": [[DIGITS[0]], [target]], "variant": f"targets={target}"}
             wiggle = 0.001 * seed
             before = [0.9, 0.5]
-            ours = {"source_only": [0.9, 0.5], "grcl": [0.9 + wiggle, 0.5 + 2 * shift + wiggle]}
-            for method, after in ours.items():
-                desk.keep(result(method, [before, after], seed, **stream))
+            desk.keep(result("source_only", [before, [0.9, 0.5]], seed, **stream))
+            named = {**stream, "variant": f"{letter},targets={target}"}
+            desk.keep(result("grcl", [before, [0.9 + wiggle, 0.5 + 2 * shift + wiggle]], seed, **named))
             for weight, agreement in ((0.1, 0.8), (1.0, 0.6)):
                 after = [0.9 - shift - wiggle, 0.5 + shift] if weight == 0.1 else [0.1, 0.1]
                 name = {"variant": f"multi_task.contrast_weight={weight},targets={target}", "agreement": agreement}
@@ -372,7 +443,7 @@ def test_a_row_chosen_with_target_labels_is_marked_and_speaks_for_no_method(desk
     desk.over_seeds("source_continued", [0.7, 0.71])
     desk.over_seeds("grcl", [0.9, 0.91], variant="best=1")
     assert "| grcl, best=1 (oracle) |" in desk.page
-    assert desk.verdict("ahead_of_the_control").outcome == Outcome.OPEN
+    assert desk.verdict("grcl_adapts").outcome == Outcome.OPEN
 
 
 # the page
@@ -617,7 +688,7 @@ def test_another_environment_replaces_a_result_only_when_asked(
     (path,) = results.rglob("*.json")
     assert read(path)["environment"]["commit"] == "a" * 40
     assert main(keep_words(tmp_path / "b", results, "--replace")) == 0
-    assert read(path)["accuracy"]["accuracy"][0][0] == 0.71
+    assert read(path)["accuracy"]["accuracy"][-1][0] == 0.71
     # the same result elsewhere: reproduced, and nothing to write
     assert main(keep_words(tmp_path / "c", results)) == 0
     assert read(path)["environment"]["commit"] == "b" * 40
@@ -691,7 +762,7 @@ def test_presets_are_judged_apart(desk: Desk) -> None:
     """What a preset of ours shows says nothing of the paper's, nor the other way round."""
     desk.table("grcl", "source_continued")
     desk.table("grcl_plus tuned", "grcl tuned", "source_continued tuned", preset="tuned")
-    for method, own, tuned in (("grcl", [0.7, 0.71], [0.8, 0.81]), ("source_continued", [0.8, 0.81], [0.7, 0.71])):
+    for method, own, tuned in (("grcl", [0.7, 0.701], [0.8, 0.801]), ("source_continued", [0.8, 0.81], [0.7, 0.71])):
         desk.over_seeds(method, own)
         desk.over_seeds(method, tuned, variant="tuned")
     desk.over_seeds("grcl_plus", [0.9, 0.91], variant="tuned")
@@ -701,6 +772,6 @@ def test_presets_are_judged_apart(desk: Desk) -> None:
         if (streams := [found for found in all_evidence(desk.sections) if claim.concerns(found)])
     }
     apart = {"digits": Outcome.CONTRADICTED, "digits, preset tuned": Outcome.REPRODUCED}
-    assert judged["ahead_of_the_control"] == apart
+    assert judged["grcl_adapts"] == apart
     assert judged["plus_leads"] == {"digits, preset tuned": Outcome.REPRODUCED}
     assert judged["larger_memory_helps"] == {"digits": Outcome.OPEN}  # the preset has no such table

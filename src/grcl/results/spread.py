@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 CONFIDENCE = 0.95
 
@@ -19,16 +19,28 @@ class Spread(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The mean of per-seed differences and the interval of 95 % confidence around it: mean ± margin."""
+    """The mean of per-seed differences, its standard error, and how many seeds there are."""
 
     mean: float
-    margin: float
+    error: float
     seeds: int
+
+    @property
+    def margin(self) -> float:
+        """Half of the interval of 95 % confidence around the mean."""
+        return float(stdtrit(self.seeds - 1, (1 + CONFIDENCE) / 2)) * self.error
 
     @property
     def is_clear(self) -> bool:
         """Whether the interval leaves out zero."""
         return abs(self.mean) > self.margin
+
+    def is_clear_among(self, comparisons: int) -> bool:
+        """The same where it is the most extreme of so many comparisons (Bonferroni)."""
+        if self.error == 0:
+            return self.mean != 0
+        chance = 2 * float(stdtr(self.seeds - 1, -abs(self.mean) / self.error))
+        return chance * comparisons < 1 - CONFIDENCE
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
@@ -49,5 +61,4 @@ def paired_difference(a: Mapping[int, float], b: Mapping[int, float]) -> Differe
     count = len(differences)
     if count < 2:
         return None
-    quantile = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
-    return Difference(fmean(differences), quantile * stdev(differences) / math.sqrt(count), count)
+    return Difference(fmean(differences), stdev(differences) / math.sqrt(count), count)

@@ -18,6 +18,7 @@ else:
 
 NAME = "ledger.toml"
 SWEPT = {"memory": "memory.size", "epochs": "training.epochs"}
+LETTER = "grcl to the letter"
 
 
 class Line(Settings):
@@ -43,6 +44,12 @@ class Line(Settings):
         """What it is called in the table."""
         called = self.label or ", ".join(filter(None, [self.method, *self.variant.split(",")]))
         return f"{called} (oracle)" if self.oracle else called
+
+    @property
+    def speaks_for(self) -> str:
+        """The method that the claims take it for: without the source's loss in its objective, GRCL to the letter."""
+        is_letter = "grcl.source_weight=0.0" in self.variant.split(",")
+        return LETTER if is_letter else self.method
 
 
 class Contents(Settings):

@@ -42,8 +42,8 @@ def domains_table(section: Section) -> Table:
     """The last row of R, mean over seeds: what adaptation bought on every domain."""
     rows = _comparable(section)
     domains = rows[0][1].matrix.domains if rows else ()
-    cells = [(name, *(percent(_final(row, domain)) for domain in domains)) for name, row in rows]
-    return Table(("% after the last stage", *domains), tuple(cells))
+    cells = [(name, *(percent(_final(row, domain)) for domain in domains), str(len(row.runs))) for name, row in rows]
+    return Table(("% after the last stage", *domains, "seeds"), tuple(cells))
 
 
 def first_target_table(section: Section) -> Table:
@@ -83,19 +83,18 @@ def paper_figures(section: Section, entry: Entry) -> tuple[Figure | None, Figure
 
 
 def status(ours: Spread | None, paper: Figure | None) -> str:
-    """Reached: above the paper's ACC, or below it by no more than both standard deviations together."""
+    """Reached: not below the paper's ACC by more than its own standard deviation; ours, if large, would excuse much."""
     if ours is None:
         return "not run"
     if paper is None:
         return NONE
-    allowed = paper.deviation + 100 * (ours.deviation or 0.0)
     # rounded, so that the border belongs to what is reached
-    return "reached" if round(100 * ours.mean - paper.mean + allowed, 6) >= 0 else "not reached"
+    return "reached" if round(100 * ours.mean - paper.mean + paper.deviation, 6) >= 0 else "not reached"
 
 
-def interval(value: Difference) -> str:
-    """A paired difference in points with its interval of 95 %."""
-    mean, low, high = (100 * x for x in (value.mean, value.mean - value.margin, value.mean + value.margin))
+def interval(value: Difference, scale: float = 100.0) -> str:
+    """A paired difference in points, or by another scale, with its interval of 95 %."""
+    mean, low, high = (scale * x for x in (value.mean, value.mean - value.margin, value.mean + value.margin))
     return f"{_signed(mean)} [{_signed(low)}, {_signed(high)}]"
 
 

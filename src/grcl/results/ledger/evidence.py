@@ -1,0 +1,88 @@
+"""What is kept of one benchmark with one preset, measured by seed for the claims."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from grcl.results.accuracy_matrix import AccuracyMatrix
+from grcl.results.comparison_tables import Score
+from grcl.results.ledger.judging import BySeed
+from grcl.results.ledger.sections import Entry, Section
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is kept of one benchmark with one preset."""
+
+    benchmark: str
+    preset: str
+    sections: tuple[Section, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called on the page."""
+        return f"{self.benchmark}, preset {self.preset}" if self.preset else self.benchmark
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything has been run."""
+        return any(section.records for section in self.sections)
+
+    def entries(self, kind: str) -> list[Entry]:
+        """The rows of the tables of a kind, those chosen with target labels left out."""
+        found = [section for section in self.sections if section.contents.paper == kind]
+        return [entry for section in found for entry in section.entries if not entry.line.oracle]
+
+    def entry(self, method: str, kind: str = "table1") -> Entry | None:
+        """The first row of a method: it speaks for the method. GRCL to the letter counts as one of its own."""
+        return next((entry for entry in self.entries(kind) if entry.line.speaks_for == method), None)
+
+    def scores(self, method: str, score: Score, kind: str = "table1") -> BySeed:
+        """A measure of a method by seed; nothing if it has not been run."""
+        entry = self.entry(method, kind)
+        return score.by_seed(entry.row) if entry and entry.row else {}
+
+    def alone(self, method: str, column: int) -> BySeed:
+        """In the one-target setting, accuracy on the source (column 0) or the target (1), mean over the targets."""
+        entry = self.entry(method, "one_target")
+        if entry is None or entry.alone is None:
+            return {}
+        rows = [
+            {run.seed: float(run.matrix.values[1, column]) for run in row.runs} for row in entry.alone.chosen.values()
+        ]
+        seeds = set.intersection(*(set(row) for row in rows))
+        return {seed: fmean(row[seed] for row in rows) for seed in sorted(seeds)}
+
+    def rise_of_loss(self, method: str, constraint: str) -> BySeed:
+        """How far the loss under a constraint rises over a stage, by seed, mean over the stages."""
+        entry = self.entry(method)
+        found = {}
+        for run in entry.row.runs if entry and entry.row else ():
+            if sides := run.files.constraints().get(constraint):
+                found[run.seed] = fmean(after - before for before, after in sides.values())
+        return found
+
+
+def all_evidence(sections: Iterable[Section]) -> list[Evidence]:
+    """By benchmark and preset, in the order of their tables."""
+    grouped: dict[tuple[str, str], list[Section]] = {}
+    for section in sections:
+        grouped.setdefault((section.contents.benchmark, section.contents.preset), []).append(section)
+    return [Evidence(*stream, tuple(found)) for stream, found in grouped.items()]
+
+
+def change_of_the_first_target(matrix: AccuracyMatrix) -> float | None:
+    """Since its own stage, to the end."""
+    if len(matrix.stages) < 3:
+        return None
+    columns = [matrix.domains.index(name) for name in matrix.stages[1]]
+    return float((matrix.values[-1, columns] - matrix.values[1, columns]).mean())
+
+
+def gain_on_the_source_model(matrix: AccuracyMatrix) -> float:
+    """ACC, less that of the model before any adaptation."""
+    return float((matrix.values[-1] - matrix.values[0]).mean())
+
+
+FIRST = Score("first target (points)", "its change since its own stage", change_of_the_first_target, is_change=True)
+GAIN = Score("gain (points)", "ACC less that of the source model", gain_on_the_source_model)

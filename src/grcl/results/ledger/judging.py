@@ -1,0 +1,76 @@
+"""How a claim is judged: by comparisons paired by seed, each in words, and what follows from all of them."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from grcl.results.ledger.ledger_tables import interval
+from grcl.results.spread import Difference, paired_difference
+from grcl.results.tables import points
+
+BySeed = dict[int, float]
+
+
+class Outcome(Enum):
+    """What the results say of a claim."""
+
+    CONTRADICTED = "contradicted"
+    OPEN = "cannot be told"
+    NOT_REPRODUCED = "not reproduced"
+    REPRODUCED = "reproduced"
+
+
+class Part(NamedTuple):
+    """One comparison that a claim needs, in words, and the difference that should be above zero."""
+
+    text: str
+    difference: Difference | None = None
+    is_run: bool = True
+    """Whether there are results that it could be judged by."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim on one benchmark."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """A comparison that clearly fails contradicts a claim, one without an interval leaves it open, and one that is
+        not clear is enough not to reproduce it.
+
+        Of many comparisons one may fail by chance, so a failure must be clear among all of them; where every one has to
+        succeed, chance needs no such allowance.
+        """
+        judged = [part.difference for part in self.parts if part.difference]
+        if any(found.mean < 0 and found.is_clear_among(len(judged)) for found in judged):
+            return Outcome.CONTRADICTED
+        if len(judged) < len(self.parts) or not judged:
+            return Outcome.OPEN
+        return (
+            Outcome.REPRODUCED
+            if all(found.mean > 0 and found.is_clear for found in judged)
+            else (Outcome.NOT_REPRODUCED)
+        )
+
+
+def above(a: str, ours: BySeed, b: str, others: BySeed) -> Part:
+    """Whether a is above b: clear if the interval of 95 % of the paired difference leaves out zero."""
+    if missing := [name for name, scores in ((a, ours), (b, others)) if not scores]:
+        return Part(f"{a} − {b}: no results of {' and '.join(missing)}", is_run=False)
+    difference = paired_difference(ours, others)
+    if difference is None:
+        common = [ours[seed] - others[seed] for seed in ours if seed in others]
+        return Part(f"{a} − {b}: {f'{points(common[0])}, one seed' if common else 'no common seed'}")
+    return Part(f"{a} − {b}: {interval(difference)}{'' if difference.is_clear else ', not clear'}", difference)
+
+
+def positive(what: str, scores: BySeed, scale: float = 100.0) -> Part:
+    """Whether a measure is above zero."""
+    if not scores:
+        return Part(f"{what}: no results", is_run=False)
+    difference = paired_difference(scores, dict.fromkeys(scores, 0.0))
+    if difference is None:
+        return Part(f"{what}: {scale * next(iter(scores.values())):+.2f}, one seed")
+    return Part(f"{what}: {interval(difference, scale)}{'' if difference.is_clear else ', not clear'}", difference)
