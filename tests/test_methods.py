@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from grcl import networks
 from grcl.data.augment import Augmentation
@@ -193,3 +194,27 @@ def test_no_step_of_grcl_plus_opposes_a_constraint_whatever_its_optimiser_rememb
     for step in range(20):
         log = method.step(feeder.batch(step), 0.5)
         assert log["applied/source"] == log["applied/memory"] == 0
+
+
+def test_the_constraints_of_grcl_plus_are_on_images_as_they_are(stream: DomainStream) -> None:
+    """Not on those that meet the target: what is taken may not raise the loss on every other image of the batch."""
+    stage = stage_of(stream, 2)
+    method = begun("grcl_plus", stage)
+    feeder, parameters = feeder_of(method, stage), list(method.network.parameters())
+    method.train()
+    violated = 0.0
+    for step in range(20):
+        batch = feeder.batch(step)
+        slopes = {}
+        for name in ("source", "memory"):
+            samples = batch[name]
+            assert samples.labels is not None
+            loss = F.cross_entropy(method.network(samples.images[::2]), samples.labels[::2])
+            slopes[name] = torch.cat([slope.flatten() for slope in torch.autograd.grad(loss, parameters)]).double()
+        before = torch.cat([parameter.detach().flatten() for parameter in parameters]).double()
+        log = method.step(batch, 0.5)
+        moved = before - torch.cat([parameter.detach().flatten() for parameter in parameters]).double()
+        violated += float(log["violated/source"] + log["violated/memory"])
+        for slope in slopes.values():
+            assert slope @ moved > -1e-6 * slope.norm() * before.norm()
+    assert violated, "there was something to hold back"

@@ -142,6 +142,18 @@ def test_matching_names_the_clusters_by_votes(seed: int, order: list[int], wrong
     assert torch.equal(matched_labels(View(blobs(truth, seed), scores)), truth)
 
 
+def test_matching_does_not_depend_on_the_order_of_the_images() -> None:
+    """Folders are read class by class: an order from which the classes could be told."""
+    source = torch.Generator().manual_seed(0)
+    features = torch.nn.functional.normalize(torch.randn(60, 5, generator=source).double(), dim=1)
+    scores = torch.randn(60, 4, generator=source).double()
+    for seed in range(5):
+        order = torch.randperm(60, generator=torch.Generator().manual_seed(seed))
+        assert torch.equal(
+            matched_labels(View(features[order], scores[order])), matched_labels(View(features, scores))[order]
+        )
+
+
 def test_class_means_are_means_and_an_absent_class_keeps_its_start() -> None:
     features, start = points(0, 6), points(1, 4)
     labels = torch.tensor([2, 0, 2, 2, 0, 3])

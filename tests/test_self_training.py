@@ -28,8 +28,27 @@ def test_of_every_class_the_surest_images_up_to_its_part(share: float, size: flo
     for k in range(CLASSES):
         members = [i for i in range(90) if view.classes[i] == k]
         members.sort(key=lambda i: float(odds[i]))
-        quota = round(share * 90 / CLASSES)
-        assert set(torch.nonzero(labels == k)[:, 0].tolist()) == set(members[:quota])
+        assert set(torch.nonzero(labels == k)[:, 0].tolist()) == set(members[: round(share * 90 / CLASSES)])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_as_much_of_every_class_as_is_predicted_of_it(share: float) -> None:
+    """For a target in which a class is rare: of its few images no larger part is believed than of the others."""
+    view = a_view()
+    view.scores[:, 0] += 1
+    counts = view.classes.bincount(minlength=CLASSES)
+    assert counts.max() > 2 * counts.min() > 0
+    labels = surest(view, share, "predicted")
+    for k in range(CLASSES):
+        members = torch.nonzero(view.classes == k)[:, 0]
+        best = view.certainty[members].sort(descending=True).values[: round(share * len(members))]
+        assert torch.equal(view.certainty[labels == k].sort(descending=True).values, best)
+
+
+def test_a_target_of_few_images_still_gets_labels() -> None:
+    view = View(torch.ones(4, 2), torch.eye(10)[:4])
+    assert torch.equal(surest(view, 0.3), torch.arange(4))
+    assert (surest(view, 0.0) == UNLABELLED).all()
 
 
 def test_a_larger_share_keeps_every_label_of_a_smaller_one() -> None:
@@ -54,13 +73,13 @@ def test_labels_are_made_anew_as_often_as_asked() -> None:
 
 
 def test_the_share_grows_over_the_stage() -> None:
-    training, network = begun(first_share=0.1, last_share=0.9, refreshes=2), a_network()
-    shares = []
-    for progress in (0.0, 0.5):
-        training.refresh(network, progress)
-        shares.append(float(training.share()))
-    assert 0 < shares[0] <= 0.1 + 1e-6
-    assert shares[0] < shares[1] <= 0.5 + 1e-6
+    """From the first to the last, which the last labels of the stage have."""
+    training, network = begun(first_share=0.1, last_share=0.9, refreshes=3, neighbours=1), a_network()
+    assert training.stage is not None
+    target = look_at(network, training.stage.target)
+    for step, share in enumerate((0.1, 0.1, 0.5, 0.5, 0.9, 0.9)):
+        training.refresh(network, step / 6)
+        assert torch.equal(training.labels, surest(target, share)), step
 
 
 def test_an_image_without_a_label_teaches_nothing() -> None:

@@ -1,7 +1,5 @@
 """The laws of the target's style: phases stay, low amplitudes are the other's, nothing else changes."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -68,12 +66,23 @@ def test_without_a_share_nothing_shows_through() -> None:
 
 
 @pytest.mark.parametrize("style", [True, False])
-def test_every_other_labelled_image_meets_the_target_and_the_others_stay(style: bool) -> None:
+def test_half_of_the_labelled_images_meet_the_target_and_the_others_stay(style: bool) -> None:
     method = GrclPlus(build(Network(), 4), GrclPlus.Config(style=style))
     target = Samples(soft_images(3, 1), torch.arange(3))
-    labelled = Samples(soft_images(7, 0), torch.arange(7), torch.zeros(7, dtype=torch.long))
-    met = method.meet_target(labelled, target).images
-    assert torch.equal(met[1::2], labelled.images[1::2])
-    assert all(not torch.equal(a, b) for a, b in zip(met[::2], labelled.images[::2], strict=True))
-    unlabelled = method.meet_target(replace(labelled, labels=None), target).images
-    assert all(not torch.equal(a, b) for a, b in zip(unlabelled, labelled.images, strict=True))
+    labelled = Samples(soft_images(7, 0), torch.arange(7), torch.arange(7) % 4)
+    halves = method.halves("source", labelled, target)
+    assert list(halves) == ["source", "source in style"]
+    for (name, half), first in zip(halves.items(), (0, 1), strict=True):
+        own = labelled.images[first::2]
+        assert torch.equal(half.index, labelled.index[first::2])
+        assert half.labels is not None
+        assert torch.equal(half.labels, half.index % 4)
+        stays = [torch.equal(a, b) for a, b in zip(half.images, own, strict=True)]
+        assert stays == [name == "source"] * len(own)
+
+
+def test_a_single_labelled_image_stays_as_it_is() -> None:
+    method = GrclPlus(build(Network(), 4), GrclPlus.Config())
+    one = Samples(soft_images(1, 0), torch.arange(1), torch.zeros(1, dtype=torch.long))
+    (half,) = method.halves("memory", one, Samples(soft_images(3, 1), torch.arange(3))).values()
+    assert torch.equal(half.images, one.images)

@@ -325,7 +325,7 @@ def test_sabotage_is_worse(taught: Classifier, tmp_path: Path) -> None:
         assert verdict_on(taught, target, tmp_path / f"{name}, as a learner", **usual)[0].word == "worse", name
     assert verdict_on(taught, honest, tmp_path / "rate", rate=0.3)[0].word == "worse"
     with pytest.raises(NotFinite):  # there is no model to judge
-        verdict_on(taught, honest, tmp_path / "huge", rate=3.0)
+        verdict_on(taught, honest, tmp_path / "huge", rate=100.0)
 
 
 def test_an_honest_adaptation_is_not_worse(taught: Classifier, tmp_path: Path) -> None:

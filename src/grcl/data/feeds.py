@@ -11,6 +11,7 @@ from grcl.data.ahead import in_advance
 from grcl.data.augment import Augmentation, apply, draw
 from grcl.data.images import Images
 from grcl.runtime import distributed
+from grcl.runtime.errors import Refusal
 from grcl.runtime.seeding import generator
 from grcl.shapes import Float, Int
 
@@ -83,8 +84,12 @@ class Feeder:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """The global batch size of each feed: clamped to the feed, and a multiple of the number of processes."""
+        processes = distributed.world_size()
+        for feed in self.feeds:
+            if len(feed.images) < processes:
+                raise Refusal(f"{feed.name} has {len(feed.images)} images for {processes} processes; start fewer")
         sizes = {feed.name: min(self.batch_size, len(feed.images)) for feed in self.feeds}
-        return {name: size - size % distributed.world_size() for name, size in sizes.items()}
+        return {name: size - size % processes for name, size in sizes.items()}
 
     def batch(self, step: int) -> Batch:
         """The samples of one step: this process's share of the global batch."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grcl.data.images import ImageArray
 from grcl.data.stream import Labelled, Stage
-from grcl.memory.pseudo_labels import View, matched_labels
+from grcl.memory.pseudo_labels import View, far_apart, matched_labels
 from grcl.memory.sight import Sight
 from grcl.runtime.seeding import generator
 from grcl.runtime.settings import Settings
@@ -22,8 +22,8 @@ class Memory(Settings):
     size: PositiveInt = 1024
     """Images kept of every stage; clamped to what the stage has."""
     selection: Literal["confident", "agreeing", "balanced", "diverse"] = "confident"
-    """Which images: the most confident (the paper), at random among those whose two labels agree, equally many of each
-    class, or far apart in feature space."""
+    """Which images: the most confident (the paper), at random among those whose two labels agree and no others, equally
+    many of each class, or far apart in feature space."""
     labels: Literal["clusters", "matched", "classifier"] = "clusters"
     """Their labels: k-means started at the source's class means, k-means matched to the classifier, or the
     classifier's own."""
@@ -67,12 +67,13 @@ def _choose(
 ) -> Int[Tensor, " size"]:
     """The places of the images to keep."""
     if selection == "diverse":
-        return _spread(view, size)
+        return far_apart(view, size)
     if selection == "confident":
         return view.certainty.argsort(descending=True, stable=True)[:size]
     if selection == "agreeing":
+        agrees = labels == view.classes
         chance = torch.rand(len(labels), generator=source).to(view.scores)
-        return (chance + (labels == view.classes)).topk(size).indices
+        return (chance + agrees).topk(min(size, max(1, int(agrees.sum())))).indices
     # Balanced: the most confident of every class, one after another.
     return torch.argsort(_rank_within_class(view, labels), stable=True)[:size]
 
@@ -83,14 +84,3 @@ def _rank_within_class(view: View, labels: Int[Tensor, " n"]) -> Int[Tensor, " n
         order = view.certainty[members].argsort(descending=True, stable=True)
         ranks[members[order]] = torch.arange(len(members), device=labels.device)
     return ranks
-
-
-def _spread(view: View, size: int) -> Int[Tensor, " size"]:
-    """Farthest-first: begin with the most confident image, then always the one least like those chosen."""
-    chosen = [int(view.certainty.argmax())]
-    likeness = view.features @ view.features[chosen[0]]
-    for _ in range(size - 1):
-        likeness[chosen[-1]] = torch.inf
-        chosen.append(int(likeness.argmin()))
-        likeness = torch.maximum(likeness, view.features @ view.features[chosen[-1]])
-    return torch.tensor(chosen, device=view.features.device)

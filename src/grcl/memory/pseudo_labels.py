@@ -99,10 +99,23 @@ def source_means(view: View, labels: Int[Tensor, " n"]) -> Float[Tensor, "classe
 
 
 def matched_labels(view: View) -> Int[Tensor, " n"]:
-    """k-means from evenly spaced images, a cluster for every class, named by the classifier's votes."""
-    classes = view.scores.shape[1]
-    spaced = torch.linspace(0, len(view.features) - 1, classes).long().to(view.features.device)
-    return named_by_votes(cluster(view.features, view.features[spaced]), view)
+    """k-means from images far apart, a cluster for every class, named by the classifier's votes.
+
+    Not from the first images or from evenly spaced ones: folders are in the order of their classes.
+    """
+    start = view.features[far_apart(view, view.scores.shape[1])]
+    return named_by_votes(cluster(view.features, start), view)
+
+
+def far_apart(view: View, size: int) -> Int[Tensor, " size"]:
+    """Farthest-first: begin with the most confident image, then always the one least like those chosen."""
+    chosen = [int(view.certainty.argmax())]
+    likeness = view.features @ view.features[chosen[0]]
+    for _ in range(size - 1):
+        likeness[chosen[-1]] = torch.inf
+        chosen.append(int(likeness.argmin()))
+        likeness = torch.maximum(likeness, view.features @ view.features[chosen[-1]])
+    return torch.tensor(chosen, device=view.features.device)
 
 
 def named_by_votes(clusters: Int[Tensor, " n"], view: View) -> Int[Tensor, " n"]:

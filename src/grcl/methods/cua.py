@@ -29,6 +29,8 @@ class Cua(Method):
         """Weight of the memory's cross-entropy in the objective."""
         augment: bool = True
         """Whether source and target come as augmented views."""
+        augment_memory: bool = False
+        """Whether the remembered images come as augmented views."""
         adversary: AdversarySettings = AdversarySettings()
         optimizer: Adam = Adam(rate=2e-4, beta1=0.5)
 
@@ -38,7 +40,7 @@ class Cua(Method):
 
     def feeds(self, stage: Stage) -> tuple[Feed, ...]:
         source, target = source_feed(stage, self.config.augment), target_feed(stage, self.config.augment)
-        return source, target, *memory_feeds(stage, "joint")
+        return source, target, *memory_feeds(stage, "joint", self.config.augment_memory)
 
     def begin(self, stage: Stage) -> None:
         self.adversary.begin()

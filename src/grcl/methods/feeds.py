@@ -17,7 +17,7 @@ def target_feed(stage: Stage, is_augmented: bool) -> Feed:
     return Feed("target", stage.target, augmentation=augmentation, clock=clock)
 
 
-def memory_feeds(stage: Stage, form: str, is_augmented: bool = False) -> tuple[Feed, ...]:
+def memory_feeds(stage: Stage, form: str, is_augmented: bool) -> tuple[Feed, ...]:
     """The remembered images with their pseudo-labels: all together (Eq. 6), one feed per episode (Eq. 5), or none."""
     if form == "off" or not stage.memory:
         return ()

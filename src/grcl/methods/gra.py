@@ -30,6 +30,8 @@ class Gra(Method):
         """Weight of the source's cross-entropy in the objective."""
         augment: bool = True
         """Whether source and target come as augmented views."""
+        augment_memory: bool = False
+        """Whether the remembered images come as augmented views."""
         adversary: AdversarySettings = AdversarySettings()
         optimizer: Sgd = Sgd()
 
@@ -39,7 +41,7 @@ class Gra(Method):
 
     def feeds(self, stage: Stage) -> tuple[Feed, ...]:
         source, target = source_feed(stage, self.config.augment), target_feed(stage, self.config.augment)
-        return source, target, *memory_feeds(stage, "joint")
+        return source, target, *memory_feeds(stage, "joint", self.config.augment_memory)
 
     def begin(self, stage: Stage) -> None:
         self.adversary.begin()

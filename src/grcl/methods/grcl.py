@@ -39,6 +39,8 @@ class Grcl(Method):
         """What is projected: the gradient, as in the paper, or the step that the optimiser makes of it."""
         augment_source: bool = True
         """Whether the source's cross-entropy is taken on augmented views."""
+        augment_memory: bool = False
+        """Whether the remembered images come as augmented views."""
         contrast: ContrastSettings = ContrastSettings()
         optimizer: Sgd = Sgd()
 
@@ -48,7 +50,11 @@ class Grcl(Method):
 
     def feeds(self, stage: Stage) -> tuple[Feed, ...]:
         source = source_feed(stage, self.config.augment_source)
-        return self.contrast.feed(stage), source, *memory_feeds(stage, self.config.memory_constraint)
+        return (
+            self.contrast.feed(stage),
+            source,
+            *memory_feeds(stage, self.config.memory_constraint, self.config.augment_memory),
+        )
 
     def begin(self, stage: Stage) -> None:
         self.contrast.begin(stage)

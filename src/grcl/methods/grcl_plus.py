@@ -18,7 +18,7 @@ from grcl.methods.optimizers import Descent, Share
 from grcl.methods.self_training import SelfTraining, SelfTrainingSettings
 from grcl.methods.style import in_style_of, veiled
 from grcl.networks.classifier import Classifier
-from grcl.networks.statistics import statistics_from
+from grcl.networks.statistics import Loss, statistics_from
 from grcl.runtime.settings import Settings
 
 
@@ -67,15 +67,17 @@ class GrclPlus(Method):
 
     def step(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         self.self_training.refresh(self.network, progress)
-        met = {name: self.meet_target(samples, batch["target"]) for name, samples in batch.items()}
-        labelled = {
-            name: partial(classification_loss_in_parts, self.network, met[name]) for name in batch if name != "target"
+        target = batch["target"]
+        veil_on_target = replace(target, images=veiled(target.images, target.images, self.config.veil))
+        losses: dict[str, Loss] = {
+            "target": partial(in_parts, partial(self.self_training.loss, self.network), veil_on_target)
         }
-        losses = {
-            "target": partial(in_parts, partial(self.self_training.loss, self.network), met["target"]),
-            **labelled,
-        }
-        objective = self._weights(list(labelled))
+        objective, labelled = {"target": self.config.target_weight}, [name for name in batch if name != "target"]
+        for name in labelled:
+            halves = self.halves(name, batch[name], target)
+            for half, samples in halves.items():
+                losses[half] = partial(classification_loss_in_parts, self.network, samples)
+                objective[half] = self._weight(name, labelled) / len(halves)
         log = descend_within(
             statistics_from(objective, losses, self.network),
             objective=objective,
@@ -85,26 +87,34 @@ class GrclPlus(Method):
         )
         return {"labelled share": self.self_training.share(), **log, "alarm/classes": self.self_training.classes()}
 
-    def meet_target(self, samples: Samples, target: Samples) -> Samples:
-        """The target's images under veils of each other; every other labelled image under such a veil, in its style.
+    def halves(self, name: str, samples: Samples, target: Samples) -> dict[str, Samples]:
+        """Every other labelled image as it is, which the constraint is on, and the others as they meet the target: in
+        its style, under a veil of its images.
 
-        The others stay as they are, or a source far from the target would be unlearned. Batches are in random order,
-        so no draw is needed to choose.
+        Were none left as it is, a source far from the target would be unlearned. Batches are in random order, so no
+        draw is needed to choose.
         """
-        if samples.labels is None:
-            return replace(samples, images=veiled(target.images, samples.images, self.config.veil))
-        images = samples.images.clone()
-        met = veiled(target.images, images[::2], self.config.veil)
+        plain, met = _every_other(samples, 0), _every_other(samples, 1)
+        if not len(met.images):
+            return {name: plain}
+        images = veiled(target.images, met.images, self.config.veil)
         if self.config.style:
-            partners = target.images[torch.arange(len(met), device=met.device) % len(target.images)]
-            met = in_style_of(partners, met, self.config.style_band)
-        images[::2] = met
-        return replace(samples, images=images)
+            partners = target.images[torch.arange(len(images), device=images.device) % len(target.images)]
+            images = in_style_of(partners, images, self.config.style_band)
+        return {name: plain, f"{name} in style": replace(met, images=images)}
 
-    def _weights(self, labelled: list[str]) -> dict[str, float]:
-        episodes = [name for name in labelled if name != "source"]
-        memory = {name: self.config.memory_weight / len(episodes) for name in episodes}
-        return {"target": self.config.target_weight, "source": self.config.source_weight, **memory}
+    def _weight(self, name: str, labelled: list[str]) -> float:
+        if name == "source":
+            return float(self.config.source_weight)
+        return float(self.config.memory_weight) / (len(labelled) - 1)
 
     def _is_constraint(self, name: str) -> bool:
         return bool(self.config.source_constraint if name == "source" else self.config.memory_constraint != "off")
+
+
+def _every_other(samples: Samples, first: int) -> Samples:
+    """Half of the samples of a labelled feed, from the `first` on."""
+    assert samples.labels is not None
+    return replace(
+        samples, images=samples.images[first::2], index=samples.index[first::2], labels=samples.labels[first::2]
+    )

@@ -1,6 +1,8 @@
 """Self-training: the target's own labels, by what the classifier says of an image's neighbours, from the surest on
 (GRCL+)."""
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from pydantic import PositiveInt
@@ -26,6 +28,9 @@ class SelfTrainingSettings(Settings):
     """The same at its end."""
     refreshes: PositiveInt = 10
     """How often in a stage the labels are made anew."""
+    quotas: Literal["equal", "predicted"] = "equal"
+    """What each class gets of the labels: equally much, which keeps a weak classifier from naming everything alike, or
+    as much as is predicted of it, for a target in which classes are rare or missing."""
     neighbours: PositiveInt = 10
     """How many of the images nearest to an image, itself included, decide on its label; 1 for itself alone. Fewer where
     a target has fewer than twice as many images a class."""
@@ -57,8 +62,9 @@ class SelfTraining(nn.Module):
         network.eval()
         target = smoothed(look_at(network, self.stage.target), self.settings.neighbours)
         network.train()
-        share = self.settings.first_share + progress * (self.settings.last_share - self.settings.first_share)
-        self.labels.copy_(surest(target, share))
+        grown = (due - 1) / max(1, self.settings.refreshes - 1)
+        share = self.settings.first_share + grown * (self.settings.last_share - self.settings.first_share)
+        self.labels.copy_(surest(target, share, self.settings.quotas))
         self.made.fill_(due)
 
     def share(self) -> Float[Tensor, ""]:
@@ -79,13 +85,15 @@ class SelfTraining(nn.Module):
         return summed / (len(labels) * self.share().clamp(min=1 / len(self.labels)))
 
 
-def surest(view: View, share: float) -> Int[Tensor, " n"]:
+def surest(view: View, share: float, quotas: str = "equal") -> Int[Tensor, " n"]:
     """The classifier's labels, of each class the surest and no more than its part of `share` of all images."""
     images, classes = view.scores.shape
-    quota = round(share * images / classes)
     labels = torch.full_like(view.classes, UNLABELLED)
     for k in range(classes):
         members = torch.nonzero(view.classes == k)[:, 0]
+        part = images / classes if quotas == "equal" else len(members)
+        # at least one: a target may have fewer images than a quota's denominator
+        quota = max(1, round(share * part)) if share else 0
         best = view.certainty[members].argsort(descending=True, stable=True)[:quota]
         labels[members[best]] = k
     return labels
