@@ -368,7 +368,10 @@ def test_defaults_go_by_the_size_of_the_data(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_small_batches_are_adapted_gently() -> None:
     assert gentle("grcl") == {"grcl.optimizer.rate": 1e-3}
-    assert gentle("grcl_plus") == {"grcl_plus.optimizer.rate": 5e-4}
+    assert gentle("grcl_plus") == {
+        "grcl_plus.optimizer.rate": 5e-4,
+        "grcl_plus.self_training.quotas": "predicted",
+    }
     assert gentle("mcd") == gentle("source_only") == {}
     given = {"network.name": "resnet18", "grcl.optimizer.rate": 0.5}
     rates = [

@@ -32,11 +32,13 @@ def defaults(images: int, side: int, given: Mapping[str, Any]) -> dict[str, Any]
 
 def gentle(method: str) -> dict[str, Any]:
     """A small rate: the usual ones are meant for batches of 256, and with 32 images a batch models were lost within ten
-    steps of plain descent, pretrained or not. For Adam: docs/learner.md."""
+    steps of plain descent, pretrained or not. And labels as the classes come: nobody's folder has equally many of each.
+    For both: docs/learner.md."""
     options = METHODS[method].Config.model_fields if method in METHODS else {}
     optimizer = options["optimizer"].default if "optimizer" in options else None
     rate = 1e-3 if isinstance(optimizer, Sgd) else 5e-4 if isinstance(optimizer, Descent) else None
-    return {} if rate is None else {f"{method}.optimizer.rate": rate}
+    chosen = {} if rate is None else {f"{method}.optimizer.rate": rate}
+    return {**chosen, **({f"{method}.self_training.quotas": "predicted"} if "self_training" in options else {})}
 
 
 def _network(side: int, given: Mapping[str, Any]) -> dict[str, Any]:
