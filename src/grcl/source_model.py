@@ -26,7 +26,12 @@ from grcl.runtime.seeding import seed_everything
 from grcl.runtime.turns import one_at_a_time
 
 _CODE = Path(__file__).parent
-_RECIPE = recipe(*(_CODE / module for module in ("data/augment.py", "data/feeds.py", "methods/supervised.py")))
+_MADE_BY = (
+    *("data/augment.py", "data/feeds.py", "loop.py", "schedule.py"),
+    *("methods/base.py", "methods/optimizers.py", "methods/supervised.py"),
+    *("gradients/flat.py", "gradients/step.py", "networks/*.py"),
+)
+_RECIPE = recipe(*(path for pattern in _MADE_BY for path in sorted(_CODE.glob(pattern))))
 
 
 def starting_network(settings: LearnerSettings, stream: DomainStream, plan: Plan) -> Classifier:
