@@ -20,7 +20,7 @@ from grcl.benchmarks import BENCHMARKS
 from grcl.data.reading import Reading
 from grcl.data.split import Split
 from grcl.learner.learner import Learner
-from grcl.runtime.errors import Failure
+from grcl.loop import NotFinite
 
 METHODS = ("source_continued", "multi_task", "dann", "cua", "gra", "grcl", "grcl_plus")
 
@@ -71,7 +71,7 @@ def life(world: World, source: str, fit: Learner, method: str) -> End:
         first = _scores(world, order, learner)
         for target in order[1:]:
             pixels, _ = world.train[target]
-            with suppress(Failure):  # stopped by an alarm: the model before stays, as it does for a user
+            with suppress(NotFinite):  # there is no new model: the one before stays, as it does for a user
                 learner.adapt(pixels, method=method, source=world.train[source], if_worse="keep", settings=SETTINGS)
         return End(first, _scores(world, order, learner))
 
