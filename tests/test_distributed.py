@@ -73,6 +73,17 @@ threads = [comm.read_text() for comm in Path("/proc/self/task").glob("*/comm")]
 assert not any("gloo" in thread for thread in threads), threads
 """
 
+# A memory of one image cannot be shared out.
+TOO_FEW = """
+import sys
+from pathlib import Path
+import tiny
+import grcl.run
+
+tiny.register()
+grcl.run.run(tiny.tiny_settings("grcl", memory__size=1), Path(sys.argv[1]))
+"""
+
 # DADA's batch statistics and shuffled marginals, GRCL+'s partners in style and veil: of a process's own share.
 NOT_SEPARABLE = ("dada", "grcl_plus")
 
@@ -177,6 +188,14 @@ def test_a_process_that_leaves_leaves_no_thread_behind(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(LEAVING)
     torchrun(program)
+
+
+@pytest.mark.long
+def test_fewer_images_than_processes_are_refused_by_all_and_none_waits(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(TOO_FEW)
+    said = torchrun(program, str(tmp_path / "run"), is_killed=True)
+    assert said.count("memory has fewer images (1) than there are processes (2); start fewer processes") == 2
 
 
 def test_processes_share_a_pass_over_images_in_whole_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,8 @@ class Feeder:
         processes = distributed.world_size()
         for feed in self.feeds:
             if len(feed.images) < processes:
-                raise Refusal(f"{feed.name} has {len(feed.images)} images for {processes} processes; start fewer")
+                few = f"{feed.name} has fewer images ({len(feed.images)}) than there are processes ({processes})"
+                raise Refusal(f"{few}; start fewer processes")
         sizes = {feed.name: min(self.batch_size, len(feed.images)) for feed in self.feeds}
         return {name: size - size % processes for name, size in sizes.items()}
 
