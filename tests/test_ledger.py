@@ -316,6 +316,22 @@ def test_plus_is_judged_in_every_kind_of_stream(
     assert (verdict.outcome, len(verdict.parts)) == (outcome, 2)
 
 
+def test_plus_must_beat_every_row_of_another_method_and_says_if_it_was_chosen_with_labels(desk: Desk) -> None:
+    desk.table("mcd", "mcd better=1", "grcl_plus")
+    text = (desk.results / "ledger.toml").read_text().replace('"grcl_plus"', '"grcl_plus"\noracle = true')
+    (desk.results / "ledger.toml").write_text(text)
+    desk.over_seeds("grcl_plus", HIGH)
+    desk.over_seeds("mcd", LOW)
+    assert desk.verdict("plus_leads").outcome == Outcome.OPEN
+    desk.over_seeds("mcd", [score + 0.1 for score in HIGH], variant="better=1")
+    verdict = desk.verdict("plus_leads")
+    assert verdict.outcome == Outcome.CONTRADICTED
+    assert [part.text.partition(":")[0] for part in verdict.parts] == [
+        "grcl_plus (oracle) − mcd",
+        "grcl_plus (oracle) − mcd, better=1",
+    ]
+
+
 def test_of_many_comparisons_one_may_fail_by_chance() -> None:
     """t = −5 with three seeds: p = 0.038, too much for one of two comparisons, let alone for one of nine."""
     failing = positive("a", {0: -0.04, 1: -0.06, 2: -0.02 - 1e-9})
@@ -370,17 +386,21 @@ def test_claims_on_forgetting(scores: list[float], outcome: Outcome, desk: Desk)
     ("rise", "outcome"), [(-0.2, Outcome.REPRODUCED), (0.004, Outcome.REPRODUCED), (0.2, Outcome.CONTRADICTED)]
 )
 def test_the_losses_under_a_constraint(rise: float, outcome: Outcome, desk: Desk) -> None:
+    """On source, memory and older episodes; one that is new may fall as far as it likes."""
     letter = "grcl.source_weight=0.0"
-    desk.table("grcl", f"grcl {letter}")
+    desk.table("grcl", f"grcl {letter}", "grcl_plus")
     for seed in range(3):
-        sides = [0.3, 0.3 + rise + 0.0001 * seed]
-        for variant_ in ("", letter):
-            record = result("grcl", acc(0.7), seed, variant_)
-            desk.keep(
-                {**record, "stages": [{**stage, "losses": {"source": sides, "M": sides}} for stage in record["stages"]]}
-            )
-    verdict = desk.verdict("losses_do_not_rise")
-    assert (verdict.outcome, len(verdict.parts)) == (outcome, 4)
+        sides, new = [0.3, 0.3 + rise + 0.0001 * seed], [9.0, 1.0]
+        losses = [
+            {"source": sides, "M": sides, f"M_{k}": new} | {f"M_{i}": sides for i in range(1, k)} for k in range(4)
+        ]
+        for method, variant_ in (("grcl", ""), ("grcl", letter), ("grcl_plus", "")):
+            record = result(method, acc(0.7), seed, variant_)
+            stages = [{**stage, "losses": own} for stage, own in zip(record["stages"], losses, strict=True)]
+            desk.keep({**record, "stages": stages})
+    for claim, parts in (("losses_do_not_rise", 6), ("losses_do_not_rise_under_plus", 3)):
+        verdict = desk.verdict(claim)
+        assert (verdict.outcome, len(verdict.parts)) == (outcome, parts)
 
 
 @pytest.mark.parametrize(
@@ -399,13 +419,14 @@ def test_positive_backward_transfer(changes: list[float], outcome: Outcome, desk
 def test_one_target_alone(shift: float, outcome: Outcome, desk: Desk) -> None:
     """Means over two targets; λ of multi-task is the one with the higher agreement, whatever it scores."""
     letter = "grcl.source_weight=0.0"
-    desk.table("source_only", "multi_task", f"grcl {letter}", paper="one_target")
+    desk.table("source_only", "source_continued", "multi_task", f"grcl {letter}", paper="one_target")
     for seed in range(3):
         for target in DIGITS[1:3]:
             stream: dict[str, Any] = {"stages": [[DIGITS[0]], [target]], "variant": f"targets={target}"}
             wiggle = 0.001 * seed
             before = [0.9, 0.5]
-            desk.keep(result("source_only", [before, [0.9, 0.5]], seed, **stream))
+            for unadapted in ("source_only", "source_continued"):
+                desk.keep(result(unadapted, [before, [0.9, 0.5]], seed, **stream))
             named = {**stream, "variant": f"{letter},targets={target}"}
             desk.keep(result("grcl", [before, [0.9 + wiggle, 0.5 + 2 * shift + wiggle]], seed, **named))
             for weight, agreement in ((0.1, 0.8), (1.0, 0.6)):

@@ -17,6 +17,11 @@ WITHOUT_MEMORY = ("dann", "mcd", "dada")
 OURS = ("mini", *PAPER)
 BOTH = (("ACC", ACC), ("BWT", BWT))
 NO_RISE = 0.01  # nats: below it a loss has not risen, but for the noise of a stage
+LOSSES: dict[str, Callable[[str, int], bool]] = {
+    "source": lambda name, _: name == "source",
+    "memory": lambda name, _: name == "M",
+    "older episodes": lambda name, stage: is_older_episode(name, stage),
+}
 
 
 def order_of_methods(evidence: Evidence) -> Verdict:
@@ -54,20 +59,26 @@ def constraints_beat_multi_task(evidence: Evidence) -> Verdict:
 
 
 def losses_do_not_rise(evidence: Evidence) -> Verdict:
-    """The losses on the source (Eq. 3) and on the memory (Eq. 6) rise by less than 0.01 a stage."""
-    return Verdict(
-        tuple(
-            positive(f"{method}, {name}: 0.01 − its rise", _below_rise(evidence.rise_of_loss(method, key)), scale=1.0)
-            for method in ("grcl", LETTER)
-            for key, name in (("source", "source"), ("M", "memory"))
-        )
-    )
+    """The losses on source (Eq. 3), memory (Eq. 6) and its older episodes (Eq. 5) rise by less than 0.01 a stage."""
+    return _losses_do_not_rise(evidence, "grcl", LETTER)
+
+
+def losses_do_not_rise_under_plus(evidence: Evidence) -> Verdict:
+    """The same of GRCL+."""
+    return _losses_do_not_rise(evidence, "grcl_plus")
+
+
+def is_older_episode(name: str, stage: int) -> bool:
+    """M_k after stage k + 1. In that stage it is new: labels that contradict the classifier give it a loss that falls,
+    and would hide what becomes of the others."""
+    return name.startswith("M_") and stage > int(name.removeprefix("M_")) + 1
 
 
 def multi_task_sacrifices_the_source(evidence: Evidence) -> Verdict:
-    """Alone on one target, multi-task scores less on the source than the source model and than GRCL."""
-    scores = {method: evidence.alone(method, 0) for method in ("multi_task", "source_only", LETTER)}
-    return Verdict(tuple(above(other, scores[other], "multi_task", scores["multi_task"]) for other in list(scores)[1:]))
+    """Alone on one target, multi-task scores less on the source than source model, control and GRCL."""
+    others = ("source_only", "source_continued", LETTER)
+    multi_task = evidence.alone("multi_task", 0)
+    return Verdict(tuple(above(other, evidence.alone(other, 0), "multi_task", multi_task) for other in others))
 
 
 def grcl_leads_on_the_target(evidence: Evidence) -> Verdict:
@@ -139,7 +150,7 @@ class Claim(NamedTuple):
         if evidence.benchmark not in self.benchmarks:
             return False
         is_the_papers = not evidence.preset and self.method in ("grcl", LETTER)
-        return is_the_papers or evidence.entry(self.method, self.kind) is not None
+        return is_the_papers or any(self.method == entry.line.speaks_for for entry in evidence.entries(self.kind))
 
 
 CLAIMS = (
@@ -152,11 +163,11 @@ CLAIMS = (
         "GRCL is ahead of multi-task, the same objective without constraints: ACC, BWT.", constraints_beat_multi_task
     ),
     Claim(
-        "Under GRCL neither the source's loss (Eq. 3) nor the memory's (Eq. 6) rises, mean over the stages.",
+        "Under GRCL no loss rises: source (Eq. 3), memory (Eq. 6), its older episodes (Eq. 5); mean over the stages.",
         losses_do_not_rise,
     ),
     Claim(
-        "Multi-task training sacrifices the source, on one target alone.",
+        "Multi-task training sacrifices the source, on one target alone: less than source model, control and GRCL.",
         multi_task_sacrifices_the_source,
         kind="one_target",
     ),
@@ -179,6 +190,7 @@ CLAIMS = (
         benchmarks=OURS,
     ),
     Claim("Our own: so is GRCL to the letter.", the_letter_adapts, method=LETTER),
+    Claim("Our own: none of these losses rises under GRCL+.", losses_do_not_rise_under_plus, method="grcl_plus"),
     Claim(
         "Our own: GRCL+ is ahead of every other method of its table in ACC.",
         plus_leads,
@@ -200,8 +212,16 @@ CLAIMS = (
 )
 
 
-def _below_rise(rises: BySeed) -> BySeed:
-    return {seed: NO_RISE - rise for seed, rise in rises.items()}
+def _losses_do_not_rise(evidence: Evidence, *methods: str) -> Verdict:
+    rises = {(method, what): evidence.rise_of_loss(method, LOSSES[what]) for method in methods for what in LOSSES}
+    return Verdict(
+        tuple(
+            positive(
+                f"{method}, {what}: 0.01 − its rise", {seed: NO_RISE - rise for seed, rise in by_seed.items()}, 1.0
+            )
+            for (method, what), by_seed in rises.items()
+        )
+    )
 
 
 def _ahead(evidence: Evidence, score: Score, a: str, b: str, kind: str = "table1") -> Part:
@@ -215,14 +235,21 @@ def _adapts(evidence: Evidence, method: str, kind: str) -> Verdict:
 
 
 def _plus_leads(evidence: Evidence, kind: str) -> Verdict:
-    others = dict.fromkeys(entry.line.speaks_for for entry in evidence.entries(kind))
-    return Verdict(tuple(_ahead(evidence, ACC, "grcl_plus", other, kind) for other in others if other != "grcl_plus"))
+    """Ahead of every row of another method, also of those with other settings than its first."""
+    rows = evidence.entries(kind)
+    plus = next(entry for entry in rows if entry.line.method == "grcl_plus")
+    others = [entry for entry in rows if entry.line.method != "grcl_plus"]
+    return Verdict(tuple(above(plus.line.name, _acc(plus), other.line.name, _acc(other)) for other in others))
+
+
+def _acc(entry: Entry) -> BySeed:
+    return ACC.by_seed(entry.row) if entry.row else {}
 
 
 def _ends_of_sweep(entries: Sequence[Entry], what: str) -> Verdict:
     run: dict[int, Row] = {}
     for entry in entries:
-        if entry.row and entry.line.value is not None:
+        if entry.row and entry.line.value is not None and not entry.line.oracle:
             run.setdefault(entry.line.value, entry.row)
     if len(run) < 2:
         text = f"{len(run)} of {len(entries)} values of {what} have results"

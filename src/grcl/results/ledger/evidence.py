@@ -1,6 +1,6 @@
 """What is kept of one benchmark with one preset, measured by seed for the claims."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -29,13 +29,15 @@ class Evidence:
         return any(section.records for section in self.sections)
 
     def entries(self, kind: str) -> list[Entry]:
-        """The rows of the tables of a kind, those chosen with target labels left out."""
+        """The rows of the tables of a kind."""
         found = [section for section in self.sections if section.contents.paper == kind]
-        return [entry for section in found for entry in section.entries if not entry.line.oracle]
+        return [entry for section in found for entry in section.entries]
 
     def entry(self, method: str, kind: str = "table1") -> Entry | None:
-        """The first row of a method: it speaks for the method. GRCL to the letter counts as one of its own."""
-        return next((entry for entry in self.entries(kind) if entry.line.speaks_for == method), None)
+        """The first row of a method that was chosen without target labels: it speaks for the method. GRCL to the letter
+        is one of its own."""
+        found = (entry for entry in self.entries(kind) if entry.line.speaks_for == method and not entry.line.oracle)
+        return next(found, None)
 
     def scores(self, method: str, score: Score, kind: str = "table1") -> BySeed:
         """A measure of a method by seed; nothing if it has not been run."""
@@ -53,13 +55,16 @@ class Evidence:
         seeds = set.intersection(*(set(row) for row in rows))
         return {seed: fmean(row[seed] for row in rows) for seed in sorted(seeds)}
 
-    def rise_of_loss(self, method: str, constraint: str) -> BySeed:
-        """How far the loss under a constraint rises over a stage, by seed, mean over the stages."""
+    def rise_of_loss(self, method: str, is_meant: Callable[[str, int], bool]) -> BySeed:
+        """How far a loss under a constraint rises over a stage, by seed: mean over all that are meant, by name and
+        stage."""
         entry = self.entry(method)
         found = {}
         for run in entry.row.runs if entry and entry.row else ():
-            if sides := run.files.constraints().get(constraint):
-                found[run.seed] = fmean(after - before for before, after in sides.values())
+            losses = run.files.constraints().items()
+            rises = [b - a for name, sides in losses for stage, (a, b) in sides.items() if is_meant(name, stage)]
+            if rises:
+                found[run.seed] = fmean(rises)
         return found
 
 
