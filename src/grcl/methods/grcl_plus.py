@@ -88,10 +88,10 @@ class GrclPlus(Method):
         return {"labelled share": self.self_training.share(), **log, "alarm/classes": self.self_training.classes()}
 
     def halves(self, name: str, samples: Samples, target: Samples) -> dict[str, Samples]:
-        """Every other labelled image as it is, which the constraint is on, and the others as they meet the target: in
+        """Every other labelled image by itself, which the constraint is on, and the others as they meet the target: in
         its style, under a veil of its images.
 
-        Were none left as it is, a source far from the target would be unlearned. Batches are in random order, so no
+        Were none left by itself, a source far from the target would be unlearned. Batches are in random order, so no
         draw is needed to choose.
         """
         plain, met = _every_other(samples, 0), _every_other(samples, 1)
