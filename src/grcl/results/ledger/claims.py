@@ -17,11 +17,6 @@ WITHOUT_MEMORY = ("dann", "mcd", "dada")
 OURS = ("mini", *PAPER)
 BOTH = (("ACC", ACC), ("BWT", BWT))
 NO_RISE = 0.01  # nats: below it a loss has not risen, but for the noise of a stage
-LOSSES: dict[str, Callable[[str, int], bool]] = {
-    "source": lambda name, _: name == "source",
-    "memory": lambda name, _: name == "M",
-    "older episodes": lambda name, stage: is_older_episode(name, stage),
-}
 
 
 def order_of_methods(evidence: Evidence) -> Verdict:
@@ -72,6 +67,13 @@ def is_older_episode(name: str, stage: int) -> bool:
     """M_k after stage k + 1. In that stage it is new: labels that contradict the classifier give it a loss that falls,
     and would hide what becomes of the others."""
     return name.startswith("M_") and stage > int(name.removeprefix("M_")) + 1
+
+
+LOSSES: dict[str, Callable[[str, int], bool]] = {
+    "source": lambda name, _: name == "source",
+    "memory": lambda name, _: name == "M",
+    "older episodes": is_older_episode,
+}
 
 
 def multi_task_sacrifices_the_source(evidence: Evidence) -> Verdict:
