@@ -493,6 +493,19 @@ def test_mixed_commits_and_other_images_are_told(desk: Desk) -> None:
     assert "**Not the same images or splits in all runs**: usps." in desk.page
 
 
+def test_two_source_models_of_one_seed_are_told(desk: Desk) -> None:
+    """Another method may end elsewhere, and a ceiling starts from another source; only a seed's own start must be one."""
+    desk.table("grcl", "gra", "source_only source=all")
+    desk.over_seeds("grcl", [0.7, 0.7, 0.7])
+    desk.over_seeds("gra", [0.6, 0.6, 0.6])
+    desk.keep(result("source_only", [[0.9] * 5], 1, variant="source=all", stages=[list(DIGITS)]))
+    assert "source model in all runs" not in desk.page
+    other = result("gra", acc(0.6), 1)
+    other["accuracy"]["accuracy"][0][-1] += 0.01
+    desk.keep(other)
+    assert "**Not one source model in all runs of a seed**: 1." in desk.page
+
+
 def test_what_stands_in_no_table_is_shown_all_the_same(desk: Desk) -> None:
     desk.table("grcl")
     desk.over_seeds("gra", [0.7, 0.72], variant="x=1")

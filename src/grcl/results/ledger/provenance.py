@@ -19,7 +19,7 @@ def provenance(records: Sequence[Record]) -> str:
     sentences = [f"Made with {'; '.join(shared)}."] if shared else []
     sentences += [f"Mixed: {'; '.join(mixed)}."] if mixed else []
     text = escaped_markdown(" ".join(sentences)).replace("Mixed: ", "**Mixed**: ", 1)
-    return " ".join(filter(None, [text, _data(records)]))
+    return " ".join(filter(None, [text, _data(records), _source_models(records)]))
 
 
 def _facts(environment: Record) -> dict[str, str]:
@@ -43,6 +43,17 @@ def _data(records: Sequence[Record]) -> str:
             found.setdefault(domain, set()).add(_text(as_object(facts).get("fingerprint")))
     differing = [escaped_markdown(domain) for domain, fingerprints in found.items() if len(fingerprints) > 1]
     return f"**Not the same images or splits in all runs**: {', '.join(differing)}." if differing else ""
+
+
+def _source_models(records: Sequence[Record]) -> str:
+    """Differences by seed are paired by the source model; where a seed has two of them, that must be seen too."""
+    found: dict[tuple[Any, ...], set[float]] = {}
+    for record in records:
+        accuracy = record["accuracy"]
+        for domain, before in zip(accuracy["domains"], accuracy["accuracy"][0], strict=True):
+            found.setdefault((record["seed"], *accuracy["stages"][0], domain), set()).add(before)
+    differing = sorted({seed for (seed, *_), values in found.items() if len(values) > 1})
+    return f"**Not one source model in all runs of a seed**: {', '.join(map(str, differing))}." if differing else ""
 
 
 def _text(value: Any) -> str:
