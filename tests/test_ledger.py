@@ -494,7 +494,7 @@ def test_mixed_commits_and_other_images_are_told(desk: Desk) -> None:
 
 
 def test_two_source_models_of_one_seed_are_told(desk: Desk) -> None:
-    """Another method may end elsewhere, and a ceiling starts from another source; only a seed's own start must be one."""
+    """A method may end elsewhere and a ceiling starts from another source; only a seed's own start must be one."""
     desk.table("grcl", "gra", "source_only source=all")
     desk.over_seeds("grcl", [0.7, 0.7, 0.7])
     desk.over_seeds("gra", [0.6, 0.6, 0.6])
