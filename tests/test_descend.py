@@ -38,7 +38,25 @@ def some_loss(network: nn.Module, step: int = 0) -> Tensor:
 
 
 def weights(module: nn.Module) -> Tensor:
-    return flatten(list(module.parameters()))
+    parameters = list(module.parameters())
+    return flatten(parameters, parameters)
+
+
+@pytest.mark.parametrize("images_in", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("network_in", [torch.contiguous_format, torch.channels_last])
+def test_flattened_gradients_are_assigned_to_where_they_came_from(
+    network_in: torch.memory_format, images_in: torch.memory_format
+) -> None:
+    """Autograd may give a gradient in another order in memory than its parameter's, as of a convolution whose images
+    have their channels last."""
+    torch.manual_seed(0)
+    network = nn.Conv2d(3, 5, 3).to(memory_format=network_in)  # type: ignore[call-overload]
+    images = torch.randn(2, 3, 8, 8).to(memory_format=images_in)
+    parameters = list(network.parameters())
+    gradients = torch.autograd.grad(network(images).square().sum(), parameters)
+    assign(parameters, flatten(gradients, parameters))
+    assert all(torch.equal(p.grad, g) for p, g in zip(parameters, gradients, strict=True) if p.grad is not None)
+    assert all(parameter.grad is not None for parameter in parameters)
 
 
 class Bowls:
@@ -296,7 +314,7 @@ def test_what_no_constraint_reaches_is_passed_over_without_a_trace(
         losses = {name: (lambda name=name: loss(name)) for name in pulls}
         weights = {"new": 1.0, "old": -2.0}
         logs = [descend_within(losses, weights, ["old", "older"], optimizer, projected) for _ in range(4)]  # type: ignore[arg-type]
-        return flatten(parameters), logs
+        return flatten(parameters, parameters), logs
 
     (ours, our_logs), (full, full_logs) = train(is_everything_reached=False), train(is_everything_reached=True)
     assert torch.equal(ours, full)

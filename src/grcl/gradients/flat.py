@@ -28,10 +28,15 @@ def _arranged(part: Float[Tensor, " n"], parameter: Tensor) -> Tensor:
     return part.view(count, height, width, channels).permute(0, 3, 1, 2)
 
 
-def flatten(tensors: Sequence[Tensor], out: Float[Tensor, " p"] | None = None) -> Float[Tensor, " p"]:
-    """The entries of all tensors in one vector, `out` or a new one."""
+def flatten(
+    tensors: Sequence[Tensor], parameters: Sequence[Tensor], out: Float[Tensor, " p"] | None = None
+) -> Float[Tensor, " p"]:
+    """The entries of all tensors, one for each parameter, in one vector, `out` or a new one.
+
+    They come in the order that the parameters have in memory, which need not be that of their gradients.
+    """
     vector = tensors[0].new_empty(sum(tensor.numel() for tensor in tensors)) if out is None else out
-    for piece, tensor in zip(pieces_of(vector, tensors), tensors, strict=True):
+    for piece, tensor in zip(pieces_of(vector, parameters), tensors, strict=True):
         piece.copy_(tensor.detach())
     return vector
 

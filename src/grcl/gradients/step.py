@@ -70,7 +70,7 @@ def descend_within(
     columns = _columns_up_to_last(_any_of(reached_by[-len(constraints) :]), parameters)
     limits = room[len(names) - len(constraints) : -1, :columns]
     # The row of a loss that is no constraint has done its work.
-    before = flatten(parameters, out=room[0] if len(names) > len(constraints) else None)
+    before = flatten(parameters, parameters, out=room[0] if len(names) > len(constraints) else None)
     dual = wanted = Dual.of(gradient, limits)
     if projected == "gradient":
         gradient[:columns].addmv_(limits.T, dual.multipliers.to(gradient))
