@@ -1,6 +1,7 @@
 """Numbers that go wrong: what is not finite ends the training before it is saved, and a collapse is told once."""
 
 import json
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from grcl import networks
-from grcl.alarms import Alarms
+from grcl.alarms import Alarms, Watch
 from grcl.data.augment import Augmentation
 from grcl.data.feeds import Batch, Feed
 from grcl.data.stream import DomainStream, Stage
 from grcl.gradients import descend
-from grcl.loop import Journal, NotFinite, Operator, Plan, Task, train
+from grcl.journal import Journal
+from grcl.loop import NotFinite, Operator, Plan, Task, train
 from grcl.methods import METHODS, Method
 from grcl.methods.feeds import source_feed
 from grcl.methods.supervised import Supervised
@@ -171,11 +173,31 @@ def test_dead_pseudo_labels_are_told_at_once(stage: Stage, tmp_path: Path) -> No
 
 
 def test_a_sign_must_last_for_an_epoch_without_a_break() -> None:
-    alarms, harm, health = Alarms(Faulty(network(), Faulty.Config()), 12), torch.tensor(1.0), torch.tensor(0.5)
+    alarms, harm, health = Alarms(Faulty(network(), Faulty.Config()), 12, Watch()), torch.tensor(1.0), torch.tensor(0.5)
     values = [harm] * 11 + [health] + [harm] * 11
     assert not [text for value in values for text in alarms.raised_by({"alarm/likeness": value})]
     assert len(alarms.raised_by({"alarm/likeness": harm})) == 1
     assert not [text for _ in range(50) for text in alarms.raised_by({"alarm/likeness": harm})]
+
+
+def test_a_stage_that_is_gone_on_with_remembers_what_was_seen_and_told(tmp_path: Path) -> None:
+    harm, faulty = {"alarm/likeness": torch.tensor(1.0)}, Faulty(network(), Faulty.Config())
+    saved: dict[str, Any] = {}
+
+    def told(steps: int, is_new_stage: bool = False) -> int:
+        """How often, in so many steps after a stop."""
+        nonlocal saved
+        journal = Journal.open(tmp_path, saved, torch.device("cpu"))
+        with closing(journal.log):
+            if is_new_stage:
+                journal.begin_stage()
+            alarms = Alarms(faulty, 12, journal.watch)
+            sentences = [text for _ in range(steps) for text in alarms.raised_by(harm)]
+            saved = journal.state()
+        return len(sentences)
+
+    assert [told(steps) for steps in (7, 4, 1, 20)] == [0, 0, 1, 0]
+    assert told(12, is_new_stage=True) == 1
 
 
 def test_a_healthy_training_raises_no_alarm(stage: Stage, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from grcl.data.augment import Augmentation
 from grcl.data.feeds import Batch, Feeder
 from grcl.data.images import select
 from grcl.data.stream import DomainStream, Labelled, Stage
-from grcl.loop import Interrupted
 from grcl.methods import METHODS, Method
 from grcl.methods.base import classification_loss
 from grcl.networks import ENCODERS, Classifier, Network, build
@@ -23,7 +22,7 @@ from grcl.networks.statistics import batch_norms, kept_statistics
 from grcl.run import open_stream, run
 from grcl.runtime.checkpoint import Checkpoints
 from grcl.runtime.seeding import seed_everything
-from test_run import SignalAt, assert_identical, final_state
+from test_run import assert_identical, final_state, signal_at
 from tiny import CLASSES, domain, tiny_settings
 
 
@@ -222,8 +221,8 @@ def test_every_stage_of_a_run_keeps_or_learns_them(
     monkeypatch.setattr("grcl.run.open_stream", half_a_target)
     network = {"network__name": "small", "network__weights": weights, "network__statistics": rule}
     settings = tiny_settings("gra", targets=["dark"], **network)
-    with pytest.raises(Interrupted, match="stage 1"):
-        run(settings, tmp_path / "run", display=SignalAt(14))
+    with signal_at(14, "stage 1"):
+        run(settings, tmp_path / "run")
     run(settings, tmp_path / "run")
     (source,) = (tmp_path / "run" / "stage0").glob("*/checkpoints")
     given = {f"network.encoder.{key}": value for key, value in torch.load(weights).items() if "running" in key}
@@ -243,8 +242,8 @@ def test_resume_is_exact_also_between_two_stages(tmp_path: Path) -> None:
     """A run that stopped after stage 1 was recorded fills the next bank in the same mode as one that went on."""
     settings = tiny_settings("grcl", network__name="small")
     run(settings, tmp_path / "a", tmp_path / "stage0")
-    with pytest.raises(Interrupted):
-        run(settings, tmp_path / "b", tmp_path / "stage0", SignalAt(13))
+    with signal_at(13):
+        run(settings, tmp_path / "b", tmp_path / "stage0")
     newest = max((tmp_path / "b" / "checkpoints").glob("*.ckpt"))
     newest.unlink()
     saved = Checkpoints(newest.parent).newest()

@@ -36,8 +36,8 @@ from grcl.runtime.errors import Failure
 class Keeping(grcl.run.Experiment):
     def adapt(self, *arguments):
         is_first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
-        if sys.argv[3:] == ["die"] and distributed.rank() == 1 and is_first_start:
-            self.method.step = self.die
+        if sys.argv[3:] and distributed.rank() == 1 and is_first_start:
+            self.method.step = {"die": self.die, "be asked to stop": self.be_asked_to_stop}[sys.argv[3]]
         super().adapt(*arguments)
         memory = {f"memory {k} {i}": value for k, e in enumerate(self.episodes) for i, value in enumerate(e)}
         held = {**self.method.state_dict(), **memory, "accuracy": torch.from_numpy(self.matrix.values)}
@@ -46,6 +46,11 @@ class Keeping(grcl.run.Experiment):
     def die(self, batch, progress):
         if self.matrix.finished == 2:
             os.kill(os.getpid(), signal.SIGKILL)
+        return type(self.method).step(self.method, batch, progress)
+
+    def be_asked_to_stop(self, batch, progress):
+        if self.matrix.finished == 2:
+            signal.raise_signal(signal.SIGTERM)
         return type(self.method).step(self.method, batch, progress)
 
 tiny.register()
@@ -176,10 +181,20 @@ def test_a_killed_process_ends_the_others_and_a_restart_goes_on_from_the_checkpo
         torchrun(program, *words)
     assert (tmp_path / "broken" / "done").exists()
     for rank in (0, 1):
-        straight, restarted = (
-            torch.load(f"{path}-rank-{rank}", weights_only=True) for path in (whole, tmp_path / "broken")
-        )
+        straight, restarted = held(whole, rank), held(tmp_path / "broken", rank)
         assert all(torch.equal(restarted[key], straight[key]) for key in straight)
+
+
+@pytest.mark.long
+def test_a_signal_that_reaches_one_process_stops_all_after_the_same_step(tmp_path: Path) -> None:
+    whole = run_twice("grcl", tmp_path)
+    program, words = tmp_path / "program.py", ("grcl", str(tmp_path / "stopped"))
+    said = torchrun(program, *words, "be asked to stop", is_killed=True)
+    assert said.count("stage 2, noisy: stopped after step 1 of") == 2
+    torchrun(program, *words)
+    for rank in (0, 1):
+        straight, resumed = held(whole, rank), held(tmp_path / "stopped", rank)
+        assert all(torch.equal(resumed[key], straight[key]) for key in straight)
 
 
 @pytest.mark.long

@@ -3,8 +3,10 @@
 import json
 import shutil
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +19,24 @@ from grcl.methods import METHODS
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.run import open_stream, run
 from grcl.runtime.checkpoint import Checkpoints
-from grcl.runtime.progress import Silent
-from tiny import tiny_settings
+from grcl.schedule import set_learning_rates
+from tiny import logged, tiny_settings
 
 
-class SignalAt(Silent):
-    """Sends this process a SIGINT after so many steps, as a person would with Ctrl-C."""
+@contextmanager
+def signal_at(step: int, place: str = "") -> Iterator[None]:
+    """Within this, the process gets a SIGINT in its n-th step, as by Ctrl-C, and a run is stopped by it."""
+    steps = count(1)
 
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def step(self, done: int, values: Mapping[str, float], images_per_second: float) -> None:
-        self.left -= 1
-        if self.left == 0:
+    def set_rates(*arguments: Any) -> None:
+        if next(steps) == step:
             signal.raise_signal(signal.SIGINT)
+        set_learning_rates(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("grcl.loop.set_learning_rates", set_rates)
+        with pytest.raises(Interrupted, match=f"{place}.*the same command goes on"):
+            yield
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +51,15 @@ def undisturbed(source_models: Path, tmp_path_factory: pytest.TempPathFactory) -
     folder = tmp_path_factory.mktemp("undisturbed")
 
     def made(name: str) -> Path:
-        run(tiny_settings(name), folder / name, source_models)
+        run(sparsely_logged(name), folder / name, source_models)
         return folder / name
 
     return made
+
+
+def sparsely_logged(name: str) -> RunSettings:
+    """Settings with lines of the log that tell of four steps each, so that a signal may come between two of them."""
+    return tiny_settings(name, training__log_every=4)
 
 
 def final_state(path: Path) -> dict[str, Any]:
@@ -76,9 +87,9 @@ def assert_identical(a: Any, b: Any) -> None:
 
 def run_interrupted(settings: RunSettings, path: Path, source_models: Path, steps: list[int]) -> AccuracyMatrix:
     """A run that gets a signal after so many steps, again and again, and is then left to finish."""
-    for count in steps:
-        with pytest.raises(Interrupted, match="the same command goes on"):
-            run(settings, path, source_models, SignalAt(count))
+    for number in steps:
+        with signal_at(number):
+            run(settings, path, source_models)
         assert not (path / "done").exists()
     return run(settings, path, source_models)
 
@@ -87,9 +98,21 @@ def run_interrupted(settings: RunSettings, path: Path, source_models: Path, step
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "source_only"])
 def test_resume_is_exact(name: str, tmp_path: Path, source_models: Path, undisturbed: Callable[[str], Path]) -> None:
     straight = undisturbed(name)
-    interrupted = run_interrupted(tiny_settings(name), tmp_path, source_models, [1, 6, 3])
-    assert interrupted == run(tiny_settings(name), straight, source_models)
+    interrupted = run_interrupted(sparsely_logged(name), tmp_path, source_models, [1, 6, 3])
+    assert interrupted == run(sparsely_logged(name), straight, source_models)
     assert_identical(final_state(tmp_path), final_state(straight))
+    assert logged(tmp_path) == logged(straight)
+
+
+@pytest.mark.usefixtures("without_report")
+def test_a_signal_at_the_last_step_of_a_stage_loses_nothing_of_it(
+    tmp_path: Path, source_models: Path, undisturbed: Callable[[str], Path]
+) -> None:
+    straight = undisturbed("grcl")
+    steps = [line["steps"] for line in logged(straight) if line["kind"] == "stage"]
+    run_interrupted(sparsely_logged("grcl"), tmp_path, source_models, steps)
+    assert_identical(final_state(tmp_path), final_state(straight))
+    assert logged(tmp_path) == logged(straight)
 
 
 @pytest.mark.usefixtures("without_report")
@@ -106,18 +129,13 @@ def test_resume_after_a_crash_cuts_the_log_back(
     tmp_path: Path, source_models: Path, undisturbed: Callable[[str], Path]
 ) -> None:
     """What was logged after the last checkpoint is logged again, once."""
-    settings = tiny_settings("grcl")
-    with pytest.raises(Interrupted):
-        run(settings, tmp_path, source_models, SignalAt(4))
+    settings = sparsely_logged("grcl")
+    with signal_at(5):
+        run(settings, tmp_path, source_models)
     with (tmp_path / "log.jsonl").open("a") as log:
         log.write('{"kind": "step", "stage": 1, "step": 5}\n{"kind": "st')
     run(settings, tmp_path, source_models)
-    logs = [(folder / "log.jsonl").read_text().splitlines() for folder in (undisturbed("grcl"), tmp_path)]
-    steps = [
-        [(line["stage"], line["step"], line["values"]) for line in map(json.loads, log) if line["kind"] == "step"]
-        for log in logs
-    ]
-    assert steps[0] == steps[1]
+    assert logged(tmp_path) == logged(undisturbed("grcl"))
 
 
 @pytest.mark.usefixtures("without_report")
@@ -134,7 +152,9 @@ def test_a_finished_run_is_read_not_run(tmp_path: Path, source_models: Path) -> 
     settings = tiny_settings("source_continued")
     first = run(settings, tmp_path / "a", source_models)
     shutil.rmtree(tmp_path / "a" / "checkpoints")
-    assert run(settings, tmp_path / "a", tmp_path / "nowhere", SignalAt(1)) == first
+    assert run(settings, tmp_path / "a", tmp_path / "nowhere") == first
+    assert not (tmp_path / "a" / "checkpoints").exists()
+    assert not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.usefixtures("without_report")

@@ -17,6 +17,7 @@ from grcl.data.augment import Augmentation
 from grcl.data.images import ImageArray, Joined
 from grcl.data.stream import Labelled, Stage
 from grcl.evaluate import accuracy, mean_entropy
+from grcl.journal import Journal
 from grcl.learner import vitals as vitals_module
 from grcl.learner.defaults import gentle
 from grcl.learner.footing import Footing
@@ -24,7 +25,7 @@ from grcl.learner.own_groups import own_groups
 from grcl.learner.steadiness import steadiness
 from grcl.learner.verdict import Verdict, judge
 from grcl.learner.vitals import neighbourhood_density, vitals
-from grcl.loop import Journal, NotFinite, Operator, Plan, Task, train
+from grcl.loop import NotFinite, Operator, Plan, Task, train
 from grcl.memory.pseudo_labels import View
 from grcl.memory.sight import Sight, look_over
 from grcl.methods import METHODS, Method

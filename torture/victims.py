@@ -17,9 +17,10 @@ from grcl.learner.state import StateDirectory
 from grcl.methods import METHODS
 from grcl.runtime.checkpoint import Checkpoints, decode
 from learners import fitted, pixels
+from tiny import logged
 
 PRESET = Path(__file__).parents[1] / "tests" / "tiny.toml"
-QUICK = {"training.epochs": 1, "stage0.epochs": 2, "training.checkpoint_seconds": 0}
+QUICK = {"training.epochs": 1, "stage0.epochs": 2, "training.checkpoint_seconds": 0, "training.log_every": 2}
 LONG = {"training.epochs": 6, "training.checkpoint_seconds": 0.0}
 # What makes a method's checkpoint small or its first step late is turned down.
 SMALL = {
@@ -70,14 +71,12 @@ class Run(Victim):
 
     def outcome(self, folder: Path) -> dict[str, str]:
         (source,) = folder.glob("stage0/*/checkpoints")
-        lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
-        steps = [(line["stage"], line["step"], line["values"]) for line in lines if line["kind"] == "step"]
         present = [name for name in ("done", "report.html") if (folder / name).exists()]
         return {
             "R": (folder / "accuracy.json").read_text(),
             "weights and memory": digest(final_state(folder / "checkpoints")),
             "source model": digest(final_state(source)),
-            "log": repr(steps),
+            "log": repr(logged(folder)),
             "files": f"{present}, left aside: {len(list(folder.rglob('.*.tmp')))}",
         }
 

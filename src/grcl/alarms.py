@@ -4,6 +4,7 @@ A method may return, beside its losses, values under the names of `SIGNS`; they 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -46,24 +47,33 @@ SIGNS = {
 }
 
 
+@dataclass
+class Watch:
+    """What was seen of the signs in a stage so far."""
+
+    lasting: dict[str, int] = field(default_factory=dict)
+    """For how many steps in a row each has meant harm."""
+    told: list[str] = field(default_factory=list)
+    """Those that were told."""
+
+
 class Alarms:
     """What is watched in one stage of a method; each sign is told once."""
 
-    def __init__(self, method: Method, steps_per_epoch: int) -> None:
+    def __init__(self, method: Method, steps_per_epoch: int, watch: Watch) -> None:
         self._weights = {name: weight for name, weight in method.named_parameters() if weight.requires_grad}
         self._statistics = _statistics(method)
         self._patience = max(FEWEST_STEPS, steps_per_epoch)
-        self._lasting = dict.fromkeys(SIGNS, 0)
-        self._told: set[str] = set()
+        self._watch = watch
 
     def raised_by(self, signs: Mapping[str, Tensor]) -> list[str]:
         """The sentences about what has gone wrong for long enough, and was not told before."""
-        sentences = []
+        sentences, lasting, told = [], self._watch.lasting, self._watch.told
         for name, value in signs.items():
             sign = SIGNS[name]
-            self._lasting[name] = self._lasting[name] + 1 if sign.is_harmful(float(value)) else 0
-            if name not in self._told and self._lasting[name] >= (self._patience if sign.lasts else 1):
-                self._told.add(name)
+            lasting[name] = lasting.get(name, 0) + 1 if sign.is_harmful(float(value)) else 0
+            if name not in told and lasting[name] >= (self._patience if sign.lasts else 1):
+                told.append(name)
                 sentences.append(sign.sentence)
         return sentences
 

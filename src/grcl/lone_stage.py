@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from grcl.data.stream import Stage
-from grcl.loop import Journal, Operator, Plan, Task, train
+from grcl.journal import Journal
+from grcl.loop import Operator, Plan, Task, train
 from grcl.methods.base import Method
 from grcl.runtime import distributed
-from grcl.runtime.log import RunLog
 from grcl.runtime.run_directory import RunDirectory
 
 
@@ -24,15 +24,13 @@ class LoneStage:
 
     def train(self, method: Method, begin: Callable[[dict[str, Any] | None], None], operator: Operator) -> None:
         """To the end; `begin` gets the method ready, from what was saved of it if there is something."""
-        saved = self.directory.checkpoints.newest() or {"step": 0, "seconds": 0.0, "log_offset": 0}
+        saved = self.directory.checkpoints.newest() or {"step": 0}
         begin(saved.get("method"))
-        log = RunLog(self.directory.path, saved["log_offset"], saved["step"])
-        journal = Journal(log, saved["step"], saved["seconds"])
+        journal = Journal.open(self.directory.path, saved, self.plan.device)
 
         def save(step: int) -> None:
             if distributed.is_main():
-                totals = {"step": step, "seconds": journal.seconds, "log_offset": journal.log.offset}
-                self.directory.checkpoints.save({**totals, "method": method.state()})
+                self.directory.checkpoints.save({**journal.state(), "step": step, "method": method.state()})
 
         with closing(journal.log):
             train(method, Task(self.title, self.stage, saved["step"], save), self.plan, journal, operator)

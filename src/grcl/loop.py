@@ -1,27 +1,22 @@
 """The loop: epochs x batches -> method.step. Stage 0 and every later stage go through it."""
 
-import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from grcl.alarms import Alarms, in_words, without_signs
 from grcl.data.feeds import Batch, Feeder
 from grcl.data.stream import Stage
+from grcl.journal import Journal
 from grcl.methods.base import Method
 from grcl.runtime import distributed
 from grcl.runtime.errors import Failure
 from grcl.runtime.interruption import Interruption
-from grcl.runtime.log import RunLog
 from grcl.runtime.progress import Display
 from grcl.runtime.seeding import seed_everything
 from grcl.schedule import set_learning_rates
-
-logger = logging.getLogger(__name__)
 
 
 class Interrupted(Failure):
@@ -55,36 +50,6 @@ class Operator:
     interruption: Interruption
 
 
-@dataclass
-class Journal:
-    """The log of a run and its running totals."""
-
-    log: RunLog
-    steps: int = 0
-    """Optimiser steps of the run so far."""
-    seconds: float = 0.0
-    """Time that the current stage has trained."""
-    recent: dict[str, list[Tensor]] = field(default_factory=lambda: defaultdict(list))
-
-    def note(self, values: Mapping[str, Tensor]) -> None:
-        """What one more step returned."""
-        for name, value in values.items():
-            self.recent[name].append(value)
-        self.steps += 1
-
-    def warn(self, stage: int, sentence: str) -> None:
-        """Tell what went wrong, in the terminal, in the log and so in the report; the work goes on."""
-        logger.warning("%s", sentence)
-        self.log.write("warning", stage=stage, text=sentence)
-
-    def take_recent(self) -> tuple[dict[str, float], dict[str, list[float]]]:
-        """The means of the values since the last call, and every single cosine, for histograms."""
-        recent = {name: torch.stack(values) for name, values in self.recent.items()}
-        self.recent.clear()
-        means = {name: float(values.mean()) for name, values in recent.items()}
-        return means, {name: values.tolist() for name, values in recent.items() if name.startswith("cosine/")}
-
-
 @dataclass(frozen=True)
 class Task:
     """One stage to be trained: from step `start` on, calling `save` with the number of finished steps."""
@@ -101,7 +66,7 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
     feeder = Feeder(method.feeds(stage), plan.batch_size, (plan.seed, stage.index), plan.device, plan.micro_batch)
     images, total = sum(feeder.sizes.values()), plan.epochs * feeder.steps_per_epoch
     operator.display.stage(task.title, total, task.start, feeder.steps_per_epoch)
-    alarms = Alarms(method, feeder.steps_per_epoch)
+    alarms = Alarms(method, feeder.steps_per_epoch, journal.watch)
     method.train()
     tick = saved = time.monotonic()
     for step, batch in enumerate(feeder.batches(task.start, total), task.start):
@@ -119,7 +84,8 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
         journal.note(values)
         now = time.monotonic()
         journal.seconds, tick = journal.seconds + now - tick, now
-        if (step + 1) % plan.log_every == 0 or step + 1 == total:
+        is_last = step + 1 == total
+        if is_last or (step + 1) % plan.log_every == 0:
             means, cosines = journal.take_recent()
             speed = images * (step + 1) / journal.seconds
             place = {"stage": stage.index, "epoch": step // feeder.steps_per_epoch, "step": step + 1, "steps": total}
@@ -127,20 +93,20 @@ def train(method: Method, task: Task, plan: Plan, journal: Journal, operator: Op
             journal.log.write("step", **place, **facts, values=means, cosines=cosines)
             journal.log.scalars(means, journal.steps)
             operator.display.step(step + 1, means, speed)
+        if is_last:  # before it is saved: a finished stage is not gone on with
+            facts = {"steps": total, "images": total * images, "seconds": journal.seconds}
+            journal.log.write("stage", stage=stage.index, name=task.title, **facts)
 
         # save
-        is_asked_to_stop = operator.interruption.is_asked  # asked once: a signal may come between two looks
-        if is_asked_to_stop or now - saved > plan.checkpoint_seconds:
+        # Asked once, since a signal may come between two looks; and together, since it reaches processes one by one.
+        is_asked_to_stop = distributed.any_of(operator.interruption.is_asked, plan.device)
+        if is_asked_to_stop or is_last or now - saved > plan.checkpoint_seconds:
             task.save(step + 1)
             tick = saved = time.monotonic()
         if is_asked_to_stop:
             raise Interrupted(
                 f"{task.title}: stopped after step {step + 1} of {total}; the same command goes on from there"
             )
-    if task.start < total:
-        facts = {"steps": total, "images": total * images, "seconds": journal.seconds}
-        journal.log.write("stage", stage=stage.index, name=task.title, **facts)
-        task.save(total)
     return total
 
 

@@ -16,7 +16,8 @@ from grcl.config import WITHOUT_EFFECT, RunSettings
 from grcl.data.split import describe_splits
 from grcl.data.stream import DomainStream, Stage
 from grcl.evaluate import accuracy, hidden_label_accuracy
-from grcl.loop import Journal, Operator, Plan, Task, train
+from grcl.journal import Journal
+from grcl.loop import Operator, Plan, Task, train
 from grcl.memory.episodic import Episode, remember
 from grcl.methods import METHODS, Method
 from grcl.monitors import monitor
@@ -27,7 +28,6 @@ from grcl.runtime import distributed
 from grcl.runtime.environment import describe_environment, peak_memory
 from grcl.runtime.errors import Refusal
 from grcl.runtime.interruption import Interruption
-from grcl.runtime.log import RunLog
 from grcl.runtime.progress import Display, Silent
 from grcl.runtime.run_directory import RunDirectory
 from grcl.runtime.seeding import seed_everything
@@ -97,12 +97,11 @@ class Experiment:
     def _resume(self, saved: dict[str, Any] | None, directory: RunDirectory) -> Journal:
         if saved is None:
             self._record(self.method.network)
-            return Journal(RunLog(directory.path, offset=0, step=0))
+            return Journal.open(directory.path, {}, self.plan.device)
         self.episodes = [Episode(**episode) for episode in saved["episodes"]]
         self.matrix = AccuracyMatrix.from_json(saved["matrix"])
         self.before = saved["before"]
-        log = RunLog(directory.path, saved["log_offset"], saved["total_steps"])
-        return Journal(log, saved["total_steps"], saved["seconds"])
+        return Journal.open(directory.path, saved, self.plan.device)
 
     def _begin(self, stage: Stage, saved: dict[str, Any] | None, journal: Journal) -> int:
         """Make or restore what lives for one stage; returns the step to go on from."""
@@ -110,7 +109,8 @@ class Experiment:
             begin_stage(self.method, stage, self.settings, saved["method"])
             return int(saved["step"])
         begin_stage(self.method, stage, self.settings)
-        self.before, journal.seconds = monitor(look(self.method, stage)), 0.0
+        self.before = monitor(look(self.method, stage))
+        journal.begin_stage()
         return 0
 
     def _remember(self, stage: Stage, journal: Journal) -> None:
@@ -143,10 +143,9 @@ class Experiment:
     def _save(self, directory: RunDirectory, journal: Journal, stage: int, step: int) -> None:
         if not distributed.is_main():
             return
-        totals = {"total_steps": journal.steps, "seconds": journal.seconds, "log_offset": journal.log.offset}
         place = {"stage": stage, "step": step, "before": self.before, "matrix": self.matrix.to_json()}
         episodes = [episode._asdict() for episode in self.episodes]
-        directory.checkpoints.save({**totals, **place, "episodes": episodes, "method": self.method.state()})
+        directory.checkpoints.save({**journal.state(), **place, "episodes": episodes, "method": self.method.state()})
 
 
 def open_stream(settings: RunSettings) -> DomainStream:

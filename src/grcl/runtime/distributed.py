@@ -112,6 +112,16 @@ def agree(decision: bool) -> bool:
     return box[0]
 
 
+def any_of(decision: bool, device: torch.device) -> bool:
+    """Whether any process has decided so, on every process."""
+    if world_size() == 1:
+        return decision
+    votes = torch.tensor(float(decision), device=device)
+    with _together():
+        dist.all_reduce(votes)
+    return bool(votes)
+
+
 def gather_rows(tensor: Tensor) -> Tensor:
     """The rows of every process, in the order of ranks; each process gives equally many."""
     if world_size() == 1:
