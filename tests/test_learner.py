@@ -50,6 +50,39 @@ def assert_equal_weights(a: Learner, b: Learner) -> None:
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
+def test_answers_without_names_are_as_many_as_the_images_in_their_order(learner: Learner, tmp_path: Path) -> None:
+    """One left out would give its answer to the next; look, which names files, may leave it out."""
+    folder = write_flat(tmp_path / "images", "white", 3)
+    first, second, third = sorted(folder.iterdir())
+    label_of = {
+        file: prediction.label for file, prediction in zip(sorted(folder.iterdir()), learner.look(folder), strict=True)
+    }
+    files = [third, first, third, second, first]
+    assert learner.predict(files) == [label_of[file] for file in files]
+    assert learner.predict_proba(files).argmax(dim=1).tolist() == [tiny.CLASSES.index(label_of[file]) for file in files]
+    second.write_bytes(b"no image")
+    for ask in (learner.predict, learner.predict_proba):
+        for images in (files, folder):
+            with pytest.raises(Refusal, match=r"1 unreadable image .*Learner\.look"):
+                ask(images)
+    assert [prediction.file for prediction in learner.look(folder)] == [first.name, third.name]
+
+
+def test_torch_is_left_as_it_was(learner: Learner) -> None:
+    """Whoever calls a learner between two draws of their own goes on drawing as if they had not."""
+
+    def draws_and_threads(is_called: bool) -> tuple[list[float], int]:
+        torch.manual_seed(1)
+        drawn = [torch.rand(()).item()]
+        if is_called:
+            learner.adapt(pixels("dark"), if_worse="keep", settings={"training.threads": 3})
+            Learner.load(learner._state.path).predict(pixels("white"))
+            fitted(None)
+        return [*drawn, torch.rand(()).item()], torch.get_num_threads()
+
+    assert draws_and_threads(is_called=True) == draws_and_threads(is_called=False)
+
+
 def test_it_learns_its_source_and_says_so_by_name(learner: Learner) -> None:
     assert learner.classes == tiny.CLASSES
     assert learner.score(pixels("white", 48), labels("white", 48)) > 0.6  # of four classes, after 12 passes

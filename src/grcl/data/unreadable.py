@@ -18,7 +18,7 @@ def leave_out(bad: Sequence[str], place: Path, reading: Reading) -> str:
     named = "; ".join(bad[:_SHOWN])
     named += f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
     if reading.unreadable == "refuse":
-        remedy = "put good copies in their place, or leave them out with images.unreadable = skip"
+        remedy = "put good copies in their place, or leave them out: images.unreadable = skip, or Learner.look"
         raise Refusal(f"{count} in {place} ({named}); {remedy}")
     logger.warning("%s in %s left out: %s", count, place, named)
     return f"{count} left out"

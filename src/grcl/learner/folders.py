@@ -56,7 +56,7 @@ def list_unlabelled(root: Path) -> Listing:
 
 
 def list_files(given: Sequence[Path]) -> Listing:
-    """The files as they are named, whatever they end in, and the images of the folders among them."""
+    """The files as they are named, whatever they end in and however often, and further images of the folders."""
     if not given:
         raise Refusal("no image is named; give files or folders")
     paths = [_absolute(path) for path in given]
@@ -65,10 +65,15 @@ def list_files(given: Sequence[Path]) -> Listing:
     root = common_folder(paths)
     files: list[str] = []
     for path in paths:
-        files += sorted(_images(path, root)[0]) if path.is_dir() else [path.relative_to(root).as_posix()]
+        files += _not_yet(files, _images(path, root)[0]) if path.is_dir() else [path.relative_to(root).as_posix()]
     if not files:
         raise Refusal(f"there is no image in {root}; images end in {', '.join(ENDINGS)}")
-    return Listing(root, [(file, UNLABELLED) for file in dict.fromkeys(files)])
+    return Listing(root, [(file, UNLABELLED) for file in files])
+
+
+def _not_yet(files: list[str], more: list[str]) -> list[str]:
+    """Those of the images of a folder that are not among the files."""
+    return sorted(set(more).difference(files))
 
 
 def common_folder(given: Sequence[Path]) -> Path:

@@ -24,6 +24,7 @@ from grcl.learner.source import KEPT, balanced, given_source, remembered_source
 from grcl.learner.state import Facts, SourceFacts, StateDirectory
 from grcl.loop import Operator
 from grcl.memory.pseudo_labels import look_at
+from grcl.runtime.borrowing import borrowed_torch
 from grcl.runtime.checkpoint import encode
 from grcl.runtime.errors import Refusal
 from grcl.runtime.interruption import Interruption
@@ -74,6 +75,7 @@ class Learner:
         """Every fit, adapt, rollback and forget."""
         return self._present().entries
 
+    @borrowed_torch()
     def fit(
         self,
         source: Any,
@@ -109,6 +111,7 @@ class Learner:
         self._source = data if data.place is None else None
         return entry
 
+    @borrowed_torch()
     def adapt(
         self,
         target: Any,
@@ -163,24 +166,22 @@ class Learner:
         return entry
 
     def look(self, images: Any) -> list[Prediction]:
-        """For every image its class, how sure that is, and whether it looks like nothing that is known."""
+        """For every image its class, how sure that is, and whether it looks like nothing that is known.
+
+        Each is named by its file; files that cannot be read are left out.
+        """
         present = self._present()
-        data = read_unlabelled(images, present.reading)
-        view, familiarity, classes = look_at(present.model.method, data.images), present.model.familiarity, self.classes
-        assert familiarity is not None
-        columns = view.classes.tolist(), view.confidence.tolist(), familiarity.is_strange(view).tolist()
-        rows = zip(data.files, *columns, strict=True)
-        return [Prediction(file, classes[place], sure, strange) for file, place, sure, strange in rows]
+        return _answers(present, read_unlabelled(images, present.reading))
 
     def predict(self, images: Any) -> list[str]:
-        """The name of the class of every image."""
-        return [prediction.label for prediction in self.look(images)]
+        """The name of the class of every image, in the order given; in a folder, in that of the files' names."""
+        present = self._present()
+        return [prediction.label for prediction in _answers(present, _all_of(images, present))]
 
     def predict_proba(self, images: Any) -> Float[Tensor, "n classes"]:
         """The probability of every class, in the order of `classes`."""
         present = self._present()
-        data = read_unlabelled(images, present.reading)
-        return look_at(present.model.method, data.images).scores.softmax(dim=1).cpu()
+        return look_at(present.model.method, _all_of(images, present).images).scores.softmax(dim=1).cpu()
 
     def evaluate(self, images: Any, labels: Any = None) -> Evaluation:
         """The answers on labelled images; those of classes that the learner does not know are counted apart."""
@@ -233,6 +234,20 @@ class Learner:
         if self._source is not None and self._source.fingerprint == present.facts.source.fingerprint:
             return self._source
         return remembered_source(self._state, present.facts, present.reading)
+
+
+def _all_of(images: Any, present: Present) -> Data:
+    """Images to be answered without their names: were one left out, the answers would be taken for those of others."""
+    return read_unlabelled(images, present.reading.model_copy(update={"unreadable": "refuse"}))
+
+
+def _answers(present: Present, data: Data) -> list[Prediction]:
+    view, familiarity = look_at(present.model.method, data.images), present.model.familiarity
+    assert familiarity is not None
+    columns = view.classes.tolist(), view.confidence.tolist(), familiarity.is_strange(view).tolist()
+    rows = zip(data.files, *columns, strict=True)
+    classes = present.facts.classes
+    return [Prediction(file, classes[place], sure, strange) for file, place, sure, strange in rows]
 
 
 def _entry(present: Present, number: int) -> Entry:

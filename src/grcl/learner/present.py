@@ -11,6 +11,7 @@ from grcl.learner.history import Entry
 from grcl.learner.model import UNADAPTED, Model, require_model, restored
 from grcl.learner.state import Damaged, StateDirectory
 from grcl.memory.episodic import Episode
+from grcl.runtime.borrowing import borrowed_torch
 from grcl.runtime.errors import Refusal
 from grcl.runtime.run_directory import flat, nested
 
@@ -84,7 +85,7 @@ class Present:
     def model(self) -> Model:
         """The model in force."""
         saved, settings = self.saved_model, self.settings_of(self.entry.model)
-        with self.state.understanding(self.model_file):
+        with self.state.understanding(self.model_file), borrowed_torch():
             return restored(saved, settings, len(self.facts.classes))
 
     def episodes(self) -> list[Episode]:
