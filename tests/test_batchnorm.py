@@ -128,11 +128,20 @@ def test_dada_is_tested_with_the_statistics_of_the_batches_that_teach_it_the_cla
         method = begun("dada", stage)
         batch = batch_of(method, stage)
         target = replace(batch["target"], images=torch.full_like(batch["target"].images, shade))
-        before = statistics(method.disentangler)  # type: ignore[arg-type]
+        before = statistics(method)
         method.step({**batch, "target": target}, 0.0)
-        found.append(statistics(method.disentangler))  # type: ignore[arg-type]
+        found.append(statistics(method))
         assert has_moved(before, found[-1])
     assert_identical(*found)
+
+
+def test_mcd_is_tested_with_the_statistics_of_the_steps_that_move_its_encoder(stage: Stage) -> None:
+    """One on the classes and four against the discrepancy; not those of the heads against each other."""
+    method = begun("mcd", stage)
+    method.step(batch_of(method, stage), 0.0)
+    counts = [value.item() for key, value in statistics(method).items() if key.endswith("num_batches_tracked")]
+    assert counts
+    assert set(counts) == {5}
 
 
 @pytest.mark.parametrize("name", ["grcl", "gra"])

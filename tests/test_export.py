@@ -95,6 +95,15 @@ def test_safetensors_hold_the_weights_and_start_another_network(
     assert torch.equal(scores_of(started, pixels), scores_of(network, pixels))
 
 
+def test_short_passes_are_exported_in_full_precision(pixels: Tensor, tmp_path: Path) -> None:
+    """A learner trained in bf16; its own passes stay as they were."""
+    torch.manual_seed(0)
+    short = build(Network(precision="bf16"), len(CLASSES)).eval()
+    for kind in KINDS:
+        export_model(short, NAMES, 32, kind, tmp_path / kind, pixels)
+    assert short.has_short_passes
+
+
 @pytest.mark.parametrize("name", ["grcl_plus", "mcd", "dada"])  # one head, two heads, a head behind other features
 def test_a_method_is_exported_as_it_predicts(name: str, pixels: Tensor, tmp_path: Path) -> None:
     torch.manual_seed(2)

@@ -184,9 +184,14 @@ def test_every_adapt_remembers_whatever_the_method(name: str, learner: Learner) 
     assert second.episodes == (1, 2)
 
 
+@pytest.mark.parametrize("earlier", [None, "source_continued"])
 @pytest.mark.parametrize("name", ["cua", "gra"])
-def test_what_a_method_holds_the_target_against_is_the_network_of_the_fit(name: str, learner: Learner) -> None:
+def test_what_a_method_holds_the_target_against_is_the_network_of_the_fit(
+    name: str, earlier: str | None, learner: Learner
+) -> None:
     before = weights(learner)
+    if earlier is not None:
+        learner.adapt(pixels("noisy"), method=earlier, if_worse="keep")
     learner.adapt(pixels("dark"), method=name, if_worse="keep")
     after = weights(learner)
     for key, value in before.items():
@@ -250,6 +255,20 @@ def test_a_rollback_brings_every_bit_back_and_is_an_entry(learner: Learner) -> N
     assert torch.equal(learner.predict_proba(pixels("dark")), answers[2])
     with pytest.raises(Refusal, match="there is no entry 9; the history has 0 to 4"):
         learner.rollback(9)
+
+
+@pytest.mark.parametrize("name", ["mcd", "dada"])
+def test_parts_that_are_trained_stay_so_when_all_domains_are_forgotten(
+    name: str, learner: Learner, tmp_path: Path
+) -> None:
+    """They are warmed up on the source before the first adapt, and never again, however long that would take."""
+    learner.adapt(pixels("dark"), method=name, if_worse="keep", settings=SHORT[name])
+    learner.forget(1)
+    shutil.copytree(learner._state.path, tmp_path / "other")
+    others = learner, Learner.load(tmp_path / "other")
+    for steps, each in zip((1, 30), others, strict=True):
+        each.adapt(pixels("noisy"), if_worse="keep", settings={f"{name}.warm_up_steps": steps})
+    assert_equal_weights(*others)
 
 
 def test_an_adapt_after_a_rollback_is_the_same_as_the_first(learner: Learner, fit: Path, tmp_path: Path) -> None:

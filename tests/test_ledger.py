@@ -493,6 +493,13 @@ def test_mixed_commits_and_other_images_are_told(desk: Desk) -> None:
     assert "**Not the same images or splits in all runs**: usps." in desk.page
 
 
+def test_a_changed_checkout_and_a_machine_that_was_left_are_told(desk: Desk) -> None:
+    desk.table("grcl")
+    environment = {"commit": "badc0de999-dirty", "processor": "new", "earlier": [{"processor": "old"}]}
+    desk.keep(result("grcl", acc(0.7), environment=environment))
+    assert "**Mixed**: commit unknown and badc0de-dirty; processor old and new." in desk.page
+
+
 def test_two_source_models_of_one_seed_are_told(desk: Desk) -> None:
     """A method may end elsewhere and a ceiling starts from another source; only a seed's own start must be one."""
     desk.table("grcl", "gra", "source_only source=all")

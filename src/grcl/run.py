@@ -25,7 +25,7 @@ from grcl.networks import input_size
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.report import write_report
 from grcl.runtime import distributed
-from grcl.runtime.environment import describe_environment, peak_memory
+from grcl.runtime.environment import describe_environment, gone_on_in, peak_memory
 from grcl.runtime.errors import Refusal
 from grcl.runtime.interruption import Interruption
 from grcl.runtime.progress import Display, Silent
@@ -53,6 +53,8 @@ def run(
         if network is not None:
             directory.write_json("splits.json", describe_splits(stream.domains))
             facts = describe_environment(plan.device) | {"data": describe_data(stream)}
+            if (path / "environment.json").exists():
+                facts = gone_on_in(facts, directory.read_settings("environment.json"))
             directory.write_json("environment.json", facts)
             operator = Operator(display or Silent(), interruption)
             network = source_model(network, settings, stream, source_models or path / "stage0", plan, operator)

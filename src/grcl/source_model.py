@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import PIL
 import torch
 
 from grcl import networks
@@ -27,8 +28,9 @@ from grcl.runtime.turns import one_at_a_time
 
 _CODE = Path(__file__).parent
 _MADE_BY = (
-    *("data/augment.py", "data/feeds.py", "loop.py", "schedule.py"),
-    *("methods/base.py", "methods/optimizers.py", "methods/supervised.py"),
+    *("data/augment.py", "data/decoding.py", "data/feeds.py", "data/images.py", "benchmarks/digits.py"),
+    *("loop.py", "schedule.py", "runtime/seeding.py"),
+    *("methods/base.py", "methods/feeds.py", "methods/optimizers.py", "methods/supervised.py"),
     *("gradients/flat.py", "gradients/step.py", "networks/*.py"),
 )
 _RECIPE = recipe(*(path for pattern in _MADE_BY for path in sorted(_CODE.glob(pattern))))
@@ -82,5 +84,6 @@ def _identity(settings: LearnerSettings, stream: DomainStream, plan: Plan) -> di
         "processes": distributed.world_size(),
         "device": plan.device.type,
         "torch": torch.__version__,
+        "pillow": PIL.__version__,
         "code": _RECIPE,
     }

@@ -10,9 +10,10 @@ tensor([1., 0.])
 from grcl.gradients.cone import Projection, project_onto_cone
 from grcl.gradients.flat import assign, flatten, gradient_of, parameters_of
 from grcl.gradients.reversal import reverse
-from grcl.gradients.step import Projected, descend, descend_within
+from grcl.gradients.step import Loss, Projected, descend, descend_within
 
 __all__ = [
+    "Loss",
     "Projected",
     "Projection",
     "assign",

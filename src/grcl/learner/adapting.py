@@ -17,7 +17,7 @@ from grcl.learner.familiarity import learn_familiarity
 from grcl.learner.footing import Footing
 from grcl.learner.history import Accuracy, Entry, now, plain
 from grcl.learner.inputs import Data
-from grcl.learner.model import Model, continued
+from grcl.learner.model import UNADAPTED, Model, continued
 from grcl.learner.present import Present
 from grcl.learner.steadiness import steadiness
 from grcl.learner.verdict import judge
@@ -55,7 +55,7 @@ class Adapted(NamedTuple):
     steady: Footing
     """How far the model before sees the same in the target's images when they are moved a little."""
     violated: float | None
-    """Share of the steps whose gradient opposed a constraint; none where there is no constraint."""
+    """Share of the steps that opposed a constraint before they were projected; none where there is no constraint."""
     episode: Episode
 
 
@@ -66,9 +66,9 @@ def adapt(present: Present, order: Order, operator: Operator) -> tuple[Entry, di
     if distributed.world_size() > 1:
         raise Refusal("a learner trains in one process; start it without torchrun")
     episodes = tuple(episode.labelled() for episode in memory)
-    stage = Stage(len(episodes) + 1, order.source.labelled(), episodes, order.target.images, settings.augmentation)
+    stage = Stage(_index(present), order.source.labelled(), episodes, order.target.images, settings.augmentation)
     old = present.model
-    new = continued(present.saved_model, settings, len(present.facts.classes), stage.index)
+    new = continued(present.saved_model, present.fit, settings, len(present.facts.classes), stage.index)
     for model in (old, new):
         model.method.to(plan.device)
     directory = _claim(present.state.work, _config(present, order))
@@ -87,6 +87,11 @@ def adapt(present: Present, order: Order, operator: Operator) -> tuple[Entry, di
         files[f"models/{entry.number:04d}.ckpt"] = new.encoded()
         files[f"memory/{entry.number:04d}.ckpt"] = encode(adapted.episode._asdict())
     return entry, files
+
+
+def _index(present: Present) -> int:
+    """The number of the stage; an adapted model is past the first, also where all that it met is forgotten."""
+    return max(len(present.entry.episodes), int(present.saved_model["method"] != UNADAPTED)) + 1
 
 
 def _config(present: Present, order: Order) -> dict[str, Any]:

@@ -58,7 +58,8 @@ def export_model(
         raise Refusal(f"exporting to ONNX needs the package {missing[0]}; pip install 'grcl[export]'")
     if not path.parent.is_dir():
         raise Refusal(f"no folder at {path.parent}; make it first")
-    model = FromPixels(_classifying(network)).eval()
+    classifying = _classifying(network)
+    model = FromPixels(classifying).eval()
     write, run = {
         "onnx": (_write_onnx, _run_onnx),
         "export": (_write_program, _run_program),
@@ -66,10 +67,11 @@ def export_model(
     }[kind]
     aside = path.with_name(f".{os.getpid()}.{path.name}")
     try:
-        with _without_their_warnings():
-            write(model, _facts(model, classes, size), aside)
-            scores = run(aside, examples)
-        _require_alike(scores, model(examples.to(network.device)).cpu(), path)
+        with _in_full_precision(classifying):
+            with _without_their_warnings():
+                write(model, _facts(model, classes, size), aside)
+                scores = run(aside, examples)
+            _require_alike(scores, model(examples.to(network.device)).cpu(), path)
         aside.replace(path)
     except OSError as error:
         raise Refusal(f"cannot write {path}: {error.strerror or error}; choose another place") from None
@@ -82,6 +84,17 @@ def _classifying(network: Classifier | Method) -> Classifier | Method:
     if isinstance(network, Method) and type(network).see is Method.see:
         return network.network
     return network
+
+
+@contextmanager
+def _in_full_precision(model: Classifier | Method) -> Iterator[None]:
+    """Within this, passes are of 32 bits: shorter ones are for training, and another program chooses for itself."""
+    network = model.network if isinstance(model, Method) else model
+    has_short_passes, network.has_short_passes = network.has_short_passes, False
+    try:
+        yield
+    finally:
+        network.has_short_passes = has_short_passes
 
 
 def _facts(model: FromPixels, classes: tuple[str, ...], size: int) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A model as the state keeps it: a method with what lives longer than a stage, and what looks familiar to it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,8 @@ from grcl.runtime.seeding import seed_everything
 UNADAPTED = "source_only"
 
 Tensors = dict[str, Tensor]
+Saved = dict[str, Any]
+"""A model as a file of the state holds it."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,14 @@ def unadapted(network: Classifier) -> Model:
     return Model(UNADAPTED, method, frozenset(method.state_dict()))
 
 
-def require_model(saved: dict[str, Any]) -> None:
+def require_model(saved: Saved) -> None:
     """Raise what Python raises where something else is offered for a model."""
     METHODS[saved["method"]]
     if not all(isinstance(value, Tensor) for part in ("modules", "familiarity") for value in saved[part].values()):
         raise TypeError
 
 
-def restored(saved: dict[str, Any], settings: LearnerSettings, classes: int) -> Model:
+def restored(saved: Saved, settings: LearnerSettings, classes: int) -> Model:
     """The model in a file of the state."""
     model = _fresh(saved["method"], settings, classes)
     _require_same(saved["modules"], model, saved["method"])
@@ -66,8 +69,9 @@ def restored(saved: dict[str, Any], settings: LearnerSettings, classes: int) -> 
     return model.knowing(Familiarity(**known))
 
 
-def continued(saved: dict[str, Any], settings: LearnerSettings, classes: int, stage: int) -> Model:
-    """The model in a file of the state as the beginning of an adapt by the method of the settings."""
+def continued(saved: Saved, fit: Callable[[], Saved], settings: LearnerSettings, classes: int, stage: int) -> Model:
+    """The model in a file of the state as the beginning of an adapt by the method of the settings; `fit` is asked for
+    the model of the fit where a method begins that was not at work before."""
     old, new = saved["method"], settings.method
     if old == new:
         model = _fresh(new, settings, classes)
@@ -82,9 +86,16 @@ def continued(saved: dict[str, Any], settings: LearnerSettings, classes: int, st
             f"the model in force was made by {old} and cannot go on with {new}, because {own} classifies by parts of "
             f"its own that the other lacks; go on with {old if own == old else alike}, or roll back to the fit"
         )
+    # Made on θ_0, of which a method may keep a copy.
+    model = _fresh(new, settings, classes, _network_of(fit()))
+    model.method.network.load_state_dict(_network_of(saved))
+    return model
+
+
+def _network_of(saved: Saved) -> Tensors:
+    """The weights of the network in a model."""
     prefix = "network."
-    start = {name.removeprefix(prefix): value for name, value in saved["modules"].items() if name.startswith(prefix)}
-    return _fresh(new, settings, classes, start)
+    return {name.removeprefix(prefix): value for name, value in saved["modules"].items() if name.startswith(prefix)}
 
 
 def device_for(settings: LearnerSettings) -> torch.device:

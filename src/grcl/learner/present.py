@@ -81,6 +81,14 @@ class Present:
             remedy = "put back a copy of it" if whole is None else f"go back with grcl rollback --to {whole}"
             raise Damaged(f"{error}; {remedy}") from None
 
+    def fit(self) -> dict[str, Any]:
+        """The model of the fit, as it is kept."""
+        name = "models/0000.ckpt"
+        saved = self.state.load(self.facts, name)
+        with self.state.understanding(name):
+            require_model(saved)
+        return saved
+
     @cached_property
     def model(self) -> Model:
         """The model in force."""

@@ -30,7 +30,7 @@ class Vitals(NamedTuple):
     memory_loss: float | None
     """Mean cross-entropy on the memory; None while there is none."""
     violated: float | None
-    """Share of the steps whose gradient opposed a constraint; None where no step was taken or nothing constrained."""
+    """Share of the steps that opposed a constraint before they were projected; None where there was none of either."""
 
 
 def vitals(sight: Sight, violated: float | None = None) -> Vitals:

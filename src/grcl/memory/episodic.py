@@ -22,8 +22,8 @@ class Memory(Settings):
     size: PositiveInt = 1024
     """Images kept of every stage; clamped to what the stage has."""
     selection: Literal["confident", "agreeing", "balanced", "diverse"] = "confident"
-    """Which images: the most confident (the paper), at random among those whose two labels agree and no others, equally
-    many of each class, or far apart in feature space."""
+    """Which images: the most confident (the paper), at random among those whose two labels agree and no others (one,
+    where none agree), equally many of each class, or far apart in feature space."""
     labels: Literal["clusters", "matched", "classifier"] = "clusters"
     """Their labels: k-means started at the source's class means, k-means matched to the classifier, or the
     classifier's own."""

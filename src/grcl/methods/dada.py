@@ -90,10 +90,10 @@ class Dada(Method):
         images, count = torch.cat([source.images, target.images]), len(source.index)
         weights = self.config
 
-        # learn the classes; the disentangler is tested with the statistics of these batches
+        # learn the classes; the network is tested with the statistics of these batches
         classes = self.class_loss(self.network.features(source.images), source)
         descend(classes, encoder, *kinds, heads)
-        with kept_statistics(self.disentangler):
+        with kept_statistics(self):
             # keep the lengths of the features on a ring
             ring = ring_loss(self.network.features(images))
             descend(weights.ring_weight * ring, encoder)

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from grcl.data.feeds import Batch, Feed, Samples, in_parts
 from grcl.data.stream import Stage
-from grcl.gradients import Projected, descend_within
+from grcl.gradients import Loss, Projected, descend_within
 from grcl.methods.base import Method, classification_loss_in_parts
 from grcl.methods.feeds import memory_feeds, source_feed, target_feed
 from grcl.methods.optimizers import Descent, Share
 from grcl.methods.self_training import SelfTraining, SelfTrainingSettings
 from grcl.methods.style import in_style_of, veiled
 from grcl.networks.classifier import Classifier
-from grcl.networks.statistics import Loss, statistics_from
+from grcl.networks.statistics import statistics_from
 from grcl.runtime.settings import Settings
 
 

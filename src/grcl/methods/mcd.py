@@ -14,6 +14,7 @@ from grcl.methods.feeds import source_feed, target_feed
 from grcl.methods.optimizers import Adam
 from grcl.methods.source_batches import source_batches
 from grcl.networks.classifier import Classifier
+from grcl.networks.statistics import kept_statistics
 from grcl.runtime.settings import Settings
 from grcl.shapes import Float
 
@@ -61,7 +62,8 @@ class Mcd(Method):
         source, target = batch["source"], batch["target"]
         encoder, heads = self.optimizers["encoder"], self.optimizers["heads"]
         descend(loss := self.source_loss(source), encoder, heads)  # A: learn the classes
-        descend(self.source_loss(source) - self.discrepancy(target), heads)  # B: heads disagree on the target
+        with kept_statistics(self.network):  # they follow what moves the encoder
+            descend(self.source_loss(source) - self.discrepancy(target), heads)  # B: heads disagree on the target
         for _ in range(self.config.encoder_steps):
             descend(discrepancy := self.discrepancy(target), encoder)  # C: the encoder reconciles them
         return {"loss/source": loss.detach(), "loss/discrepancy": discrepancy.detach()}

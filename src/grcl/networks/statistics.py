@@ -1,14 +1,14 @@
 """The running statistics of batch normalisation follow the objective's batches alone; the batch of a mere constraint
 is normalised by itself and leaves them as they are."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-Loss = Callable[[], Tensor | Iterable[Tensor]]
+from grcl.gradients import Loss
 
 
 def batch_norms(module: nn.Module) -> list[_BatchNorm]:

@@ -13,9 +13,9 @@ class StageConflicts:
     cosines: dict[str, list[float]] = field(default_factory=dict)
     """Per constraint, the cosine between its gradient and the objective's at every step."""
     violated: dict[str, float] = field(default_factory=dict)
-    """Per constraint, the share of steps whose objective opposed it."""
+    """Per constraint, the share of steps in which what is projected, gradient or step, opposed it."""
     correction: float = 0.0
-    """Mean length of what the projection added, relative to the objective's gradient."""
+    """Mean length of what the projection added, relative to what is projected."""
 
 
 def conflicts_of(row: Row) -> dict[int, StageConflicts]:

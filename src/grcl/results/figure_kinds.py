@@ -125,8 +125,9 @@ KINDS = {
     "conflict": Kind(
         "Gradient conflicts",
         "By stage, over the steps of all seeds. Cosines between the gradient of the objective and that of each"
-        " constraint, as histograms on their sides: below zero they are in conflict. Violated: the share of such"
-        " steps. Correction: mean length of what the projection changed, relative to the objective's gradient.",
+        " constraint, as histograms on their sides: below zero they are in conflict. Violated: the share of steps in"
+        " which what is projected, the gradient or the step made of it, opposed a constraint. Correction: mean length"
+        " of what the projection changed, relative to what is projected.",
         _conflict,
         "runs of a method with gradient constraints, such as grcl",
     ),

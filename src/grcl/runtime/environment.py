@@ -28,6 +28,9 @@ _PACKAGES = (
 )
 _STATUS = Path("/proc/self/status")  # of Linux
 
+# What a result depends on; the command is left out, since it names the folders of a machine.
+DECISIVE = ("python", "platform", "processor", "packages", "commit", "threads", "processes", "device")
+
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
     """Versions, machine, threads, device, command: for environment.json."""
@@ -42,6 +45,14 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "processes": distributed.world_size(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
     }
+
+
+def gone_on_in(now: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """The description of the environment that a run goes on in, with those that it was at work in earlier."""
+    places = [*before.get("earlier", []), {key: before.get(key) for key in DECISIVE}]
+    here = {key: now.get(key) for key in DECISIVE}
+    earlier = [place for number, place in enumerate(places) if place != here and place not in places[:number]]
+    return now | {"earlier": earlier} if earlier else now
 
 
 def peak_memory() -> int:

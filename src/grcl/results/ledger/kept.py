@@ -12,10 +12,8 @@ from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.comparison import FinishedRun, Row
 from grcl.results.conflict import conflicts_of
 from grcl.results.run_files import Record, RunFiles, as_object, number
+from grcl.runtime.environment import DECISIVE
 from grcl.runtime.errors import Refusal
-
-# What a result depends on; the command is left out, since it names the folders of a machine.
-ENVIRONMENT = ("python", "platform", "processor", "packages", "commit", "threads", "processes", "device")
 
 LONGEST = 100  # characters of a path's segment
 
@@ -49,7 +47,7 @@ def record_of(run: FinishedRun, identity: Identity) -> Record:
         "settings": identity.settings,
         "command": identity.command,
         "data": as_object(run.files.environment.get("data")),
-        "environment": {key: run.files.environment.get(key) for key in ENVIRONMENT},
+        "environment": _environment(run.files.environment),
         "accuracy": run.matrix.to_json(),
         "stages": [_stage(run, index) for index in range(1, len(run.matrix.stages))],
         "steps": _count(run.total("steps")),
@@ -81,6 +79,12 @@ def read_kept(path: Path, results: Path) -> Kept:
     if results / place != path:
         raise Refusal(f"{path} holds the result of {place}; move it there, or keep the run again")
     return kept
+
+
+def _environment(described: Record) -> Record:
+    """What the result depends on, and where else the run was at work, if anywhere."""
+    earlier = {"earlier": described["earlier"]} if "earlier" in described else {}
+    return {key: described.get(key) for key in DECISIVE} | earlier
 
 
 def _stage(run: FinishedRun, index: int) -> Record:

@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 
 def provenance(records: Sequence[Record]) -> str:
     """What all runs share of their environment, and in what they differ."""
-    facts = [_facts(as_object(record["environment"])) for record in records]
+    facts = [_facts(environment) for record in records for environment in _environments(record)]
     values = {name: list(dict.fromkeys(fact[name] for fact in facts)) for name in (facts[0] if facts else ())}
     shared = [f"{name} {found[0]}" for name, found in values.items() if len(found) == 1 and found[0] != UNKNOWN]
     mixed = [f"{name} {' and '.join(found)}" for name, found in values.items() if len(found) > 1]
@@ -22,10 +22,22 @@ def provenance(records: Sequence[Record]) -> str:
     return " ".join(filter(None, [text, _data(records), _source_models(records)]))
 
 
+def _environments(record: Record) -> list[Record]:
+    """All that a run was at work in; it may have been gone on with elsewhere."""
+    last = as_object(record["environment"])
+    return [*last.get("earlier", []), last]
+
+
+def _short(commit: str) -> str:
+    """The beginning of its hash, and whether the checkout had been changed since."""
+    digest, mark, changed = commit.partition("-")
+    return f"{digest[:SHORT]}{mark}{changed}"
+
+
 def _facts(environment: Record) -> dict[str, str]:
     packages = as_object(environment.get("packages"))
     return {
-        "commit": _text(environment.get("commit"))[:SHORT],
+        "commit": _short(_text(environment.get("commit"))),
         "torch": _text(packages.get("torch")),
         "Python": _text(environment.get("python")),
         "processor": _text(environment.get("processor")),
