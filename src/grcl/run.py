@@ -165,7 +165,7 @@ def open_stream(settings: RunSettings) -> DomainStream:
 
 
 def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:
-    """Tell once where a batch or the memory asks for more images than a domain has."""
+    """Tell once where a batch or the memory asks for more images than a domain has, or a contrast for more keys."""
     smallest = min(stream.domains, key=lambda domain: len(domain.train))
     asked = {"training.batch_size": settings.training.batch_size, "memory.size": settings.memory.size}
     for name, size in asked.items():
@@ -174,6 +174,12 @@ def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:
                 "%s = %d is clamped where a domain has fewer images (%s: %d)",
                 *(name, size, smallest.name, len(smallest.train)),
             )
+    contrast = getattr(settings.own, "contrast", None)
+    first = stream.targets[0] if stream.targets else ()
+    keys = sum(len(domain.train) for domain in (*stream.sources, *first))
+    if contrast is not None and contrast.negatives > keys:
+        name = f"{settings.method}.contrast.negatives"
+        logger.warning("%s = %d is clamped where the bank has fewer keys (stage 1: %d)", name, contrast.negatives, keys)
 
 
 def describe_data(stream: DomainStream) -> dict[str, Any]:

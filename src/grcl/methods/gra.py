@@ -1,5 +1,5 @@
-"""GRA: GRCL with ADDA in the place of contrastive learning. The target's features are to pass for the source's, but
-never against the source or the memory (Eq. 8)."""
+"""GRA: GRCL with ADDA in the place of contrastive learning. The target's features are to pass for the source's, by a
+gradient that opposes neither the source nor the memory (Eq. 8)."""
 
 from functools import partial
 

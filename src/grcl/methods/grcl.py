@@ -1,5 +1,5 @@
-"""Gradient Regularized Contrastive Learning (Eq. 7 and 8): descend the contrastive loss, but never against the source
-or the memory. Every line of Algorithm 1's inner loop is in `step`."""
+"""Gradient Regularized Contrastive Learning (Eq. 7 and 8): descend the contrastive loss by a gradient that opposes
+neither the source nor the memory. Every line of Algorithm 1's inner loop is in `step`."""
 
 from functools import partial
 from typing import Literal

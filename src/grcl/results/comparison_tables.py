@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.comparison import Group, Row
 from grcl.results.spread import Difference, Spread, paired_difference
-from grcl.results.tables import Table
+from grcl.results.tables import Table, interval, signed
 from grcl.runtime.board import duration
 
 
@@ -111,7 +111,7 @@ def mean_and_deviation(value: Spread | None, is_change: bool = False) -> str:
     """A share as percent, such as 85.34 ± 0.10; a change of one with its sign."""
     if value is None:
         return "n/a"
-    mean = _signed(100 * value.mean) if is_change else f"{100 * value.mean:.2f}"
+    mean = signed(100 * value.mean) if is_change else f"{100 * value.mean:.2f}"
     return mean if value.deviation is None else f"{mean} ± {100 * value.deviation:.2f}"
 
 
@@ -146,7 +146,7 @@ def _paper(group: Group, row: Row) -> tuple[str, ...]:
     if row.variant or row.method not in group.paper.methods:
         return ("–", "–")
     acc, bwt = group.paper.methods[row.method]
-    return f"{acc.mean:.2f} ± {acc.deviation:.2f}", f"{_signed(bwt.mean)} ± {bwt.deviation:.2f}"
+    return f"{acc.mean:.2f} ± {acc.deviation:.2f}", f"{signed(bwt.mean)} ± {bwt.deviation:.2f}"
 
 
 def _costs(row: Row) -> tuple[str, ...]:
@@ -172,13 +172,7 @@ def _difference(score: Score, row: Row, column: Row) -> Difference | None:
 def _interval(value: Difference | None) -> str:
     if value is None:
         return "–"
-    mean, low, high = (100 * x for x in (value.mean, value.mean - value.margin, value.mean + value.margin))
-    return f"{_signed(mean, 1)} [{_signed(low, 1)}, {_signed(high, 1)}]"
-
-
-def _signed(value: float, digits: int = 2) -> str:
-    # adding 0.0 turns a rounded -0.0 into +0.0
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+    return interval(value, digits=1)
 
 
 def _if_known(value: float, text: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from grcl.results.accuracy_matrix import AccuracyMatrix
+from grcl.results.spread import Difference
 from grcl.runtime.visible import visible
 
 if TYPE_CHECKING:
@@ -45,8 +46,20 @@ def percent(share: float | None) -> str:
 
 def points(change: float | None) -> str:
     """A change of a share in percentage points, with its sign."""
+    return "n/a" if change is None else signed(100 * change, 1)
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A number with its sign."""
     # adding 0.0 turns a rounded -0.0 into +0.0
-    return "n/a" if change is None else f"{round(100 * change, 1) + 0.0:+.1f}"
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
+def interval(value: Difference, scale: float = 100.0, digits: int = 2) -> str:
+    """A paired difference in points, or by another scale, with its interval of 95 %."""
+    ends = value.mean, value.mean - value.margin, value.mean + value.margin
+    mean, low, high = (signed(scale * end, digits) for end in ends)
+    return f"{mean} [{low}, {high}]"
 
 
 def matrix_table(matrix: AccuracyMatrix) -> Table:

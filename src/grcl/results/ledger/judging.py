@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from grcl.results.ledger.ledger_tables import interval
 from grcl.results.spread import Difference, paired_difference
-from grcl.results.tables import points
+from grcl.results.tables import interval, points
 
 BySeed = dict[int, float]
 

@@ -7,8 +7,8 @@ from grcl.results.comparison import Row
 from grcl.results.comparison_tables import ACC, BWT, mean_and_deviation
 from grcl.results.ledger.sections import Entry, Section
 from grcl.results.paper import PAPER, Figure
-from grcl.results.spread import Difference, Spread, paired_difference
-from grcl.results.tables import Table, percent
+from grcl.results.spread import Spread, paired_difference
+from grcl.results.tables import Table, interval, percent, signed
 
 NONE = "–"
 AGAINST_THE_FIRST = ("compound", "reversed", "none")
@@ -92,12 +92,6 @@ def status(ours: Spread | None, paper: Figure | None) -> str:
     return "reached" if round(100 * ours.mean - paper.mean + paper.deviation, 6) >= 0 else "not reached"
 
 
-def interval(value: Difference, scale: float = 100.0) -> str:
-    """A paired difference in points, or by another scale, with its interval of 95 %."""
-    mean, low, high = (scale * x for x in (value.mean, value.mean - value.margin, value.mean + value.margin))
-    return f"{_signed(mean)} [{_signed(low)}, {_signed(high)}]"
-
-
 def _over_seeds(entry: Entry) -> Spread | None:
     return ACC.over_seeds(entry.row) if entry.row else None
 
@@ -109,12 +103,12 @@ def _name(entry: Entry) -> str:
 def _figure(value: Figure | None, is_change: bool = False) -> str:
     if value is None:
         return NONE
-    mean = _signed(value.mean) if is_change else f"{value.mean:.2f}"
+    mean = signed(value.mean) if is_change else f"{value.mean:.2f}"
     return f"{mean} ± {value.deviation:.2f}" if value.deviation else mean
 
 
 def _gap(ours: Spread | None, paper: Figure | None) -> str:
-    return NONE if ours is None or paper is None else _signed(100 * ours.mean - paper.mean)
+    return NONE if ours is None or paper is None else signed(100 * ours.mean - paper.mean)
 
 
 def _changes(section: Section) -> list[str]:
@@ -132,7 +126,7 @@ def _change(first: Row, row: Row | None) -> str:
     if difference := paired_difference(ours, its):
         return interval(difference)
     common = [100 * (ours[seed] - its[seed]) for seed in ours if seed in its]
-    return _signed(common[0]) if common else NONE
+    return signed(common[0]) if common else NONE
 
 
 def _each_seed(row: Row | None) -> str:
@@ -168,8 +162,3 @@ def _on_first(row: Row, stage: int) -> float:
 def _table(columns: Mapping[str, Sequence[str]]) -> Table:
     kept = {name: cells for name, cells in columns.items() if any(cell != NONE for cell in cells)}
     return Table(tuple(kept), tuple(zip(*kept.values(), strict=True)))
-
-
-def _signed(value: float) -> str:
-    # adding 0.0 turns a rounded -0.0 into +0.0
-    return f"{round(value, 2) + 0.0:+.2f}"

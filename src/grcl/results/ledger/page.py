@@ -38,7 +38,8 @@ computed from these files, and the paper's are its own (arXiv 2007.12942). Not t
 - That a loss does not rise means by less than 0.01 nats a stage; an episode is older from its second stage on.
 - *Steps* and *minutes* are those of all target stages of one run, without stage 0; the minutes are a median over seeds.
 - In a command `DIR` is the folder of the benchmark's images and `N` the seed. The same command gives the same
-  accuracies on an equal environment. A row marked *oracle* was chosen with labels of the targets.
+  accuracies on an equal environment. A row marked *oracle* was chosen with labels of its targets; what was first
+  noticed there, and then chosen on other streams, its table tells.
 """
 
 MISSING = """\
