@@ -12,7 +12,7 @@ from grcl.learner.learner import Learner
 from grcl.runtime.progress import Display
 
 QUICK: dict[str, Any] = {
-    "training.epochs": 2,  # the first step of a warm start moves nothing
+    "training.epochs": 2,
     "training.threads": 1,
     "training.device": "cpu",
     "stage0.epochs": 12,

@@ -302,7 +302,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Classifier:
 
 def verdict_on(network: Classifier, target: Tensor, folder: Path, **changes: Any) -> tuple[Verdict, Classifier]:
     """What is said of a real adaptation to these images, and the network that it made."""
-    settings = {"rule": "sgd", "rate": 0.01, "schedule": "warm_cosine", **changes}
+    settings = {"rule": "sgd", "rate": 0.01, **changes}
     config = GrclPlus.Config(optimizer=Descent(**settings))
     method = METHODS["grcl_plus"](deepcopy(network), config)
     stage = Stage(1, SOURCE, (), ImageArray(target), Augmentation(flip_probability=0.0))

@@ -50,7 +50,7 @@ class GrclPlus(Method):
         style_band: Share = 0.1
         """Up to which frequency an image takes over the amplitudes of the other, as a share of its size."""
         self_training: SelfTrainingSettings = SelfTrainingSettings()
-        optimizer: Descent = Descent(rate=4e-3, schedule="warm_cosine")
+        optimizer: Descent = Descent(rate=4e-3)
 
     def __init__(self, network: Classifier, config: Config) -> None:
         super().__init__(network, config)
