@@ -141,7 +141,9 @@ def test_a_directory_with_another_run_or_with_other_files_is_refused(capsys: pyt
     assert "seed is 0 there, 1 here" in sentence
     Path("b").mkdir()
     Path("b/holiday.jpg").touch()
-    assert "holds no run (holiday.jpg)" in refusal(capsys, "run", "tiny", "--method", "source_only", "--out", "b", *QUICK)
+    assert "holds no run (holiday.jpg)" in refusal(
+        capsys, "run", "tiny", "--method", "source_only", "--out", "b", *QUICK
+    )
 
 
 def test_a_loss_that_is_not_finite_fails_with_one_sentence_and_no_result(capsys: pytest.CaptureFixture[str]) -> None:
