@@ -43,9 +43,8 @@ class Journal:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint holds of it."""
-        recent = {name: torch.stack(values) for name, values in self.recent.items()}
         totals = {"total_steps": self.steps, "seconds": self.seconds, "log_offset": self.log.offset}
-        return {**totals, "recent": recent, "watch": asdict(self.watch)}
+        return {**totals, "recent": self._stacked(), "watch": asdict(self.watch)}
 
     def begin_stage(self) -> None:
         """Forget what lives for one stage."""
@@ -64,7 +63,10 @@ class Journal:
 
     def take_recent(self) -> tuple[dict[str, float], dict[str, list[float]]]:
         """The means of the values since the last call, and every single cosine, for histograms."""
-        recent = {name: torch.stack(values) for name, values in self.recent.items()}
+        recent = self._stacked()
         self.recent.clear()
         means = {name: float(values.mean()) for name, values in recent.items()}
         return means, {name: values.tolist() for name, values in recent.items() if name.startswith("cosine/")}
+
+    def _stacked(self) -> dict[str, Tensor]:
+        return {name: torch.stack(values) for name, values in self.recent.items()}

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from grcl.config import LearnerSettings
+from grcl.data.unreadable import Unreadable
 from grcl.learner.adapting import Order, adapt
 from grcl.learner.evaluation import Evaluation, Prediction, confusion_of
 from grcl.learner.export import Kind, export_model
@@ -238,7 +239,12 @@ class Learner:
 
 def _all_of(images: Any, present: Present) -> Data:
     """Images to be answered without their names: were one left out, the answers would be taken for those of others."""
-    return read_unlabelled(images, present.reading.model_copy(update={"unreadable": "refuse"}))
+    try:
+        return read_unlabelled(images, present.reading.model_copy(update={"unreadable": "refuse"}))
+    except Unreadable as error:
+        raise Refusal(
+            f"{error.found}; put good copies in their place, or ask Learner.look, which names files"
+        ) from None
 
 
 def _answers(present: Present, data: Data) -> list[Prediction]:

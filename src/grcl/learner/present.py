@@ -72,10 +72,7 @@ class Present:
     def saved_model(self) -> dict[str, Any]:
         """The model in force, as it is kept; if it is damaged, the way back to one that is not is told."""
         try:
-            saved = self.state.load(self.facts, self.model_file)
-            with self.state.understanding(self.model_file):
-                require_model(saved)
-            return saved
+            return self._kept_model(self.model_file)
         except Damaged as error:
             whole = self._newest_whole()
             remedy = "put back a copy of it" if whole is None else f"go back with grcl rollback --to {whole}"
@@ -83,7 +80,9 @@ class Present:
 
     def fit(self) -> dict[str, Any]:
         """The model of the fit, as it is kept."""
-        name = "models/0000.ckpt"
+        return self._kept_model("models/0000.ckpt")
+
+    def _kept_model(self, name: str) -> dict[str, Any]:
         saved = self.state.load(self.facts, name)
         with self.state.understanding(name):
             require_model(saved)
