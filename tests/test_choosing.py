@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grcl.cli import main
-from grcl.results.choosing import ALLOWED_RISE, rank
+from grcl.results.choosing import ALLOWED_RISE, choosing_table, rank
 from made_up import MadeUp
 from tiny import PRESET
 
@@ -51,6 +51,19 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     (candidate,) = rank(tmp_path, names)
     assert candidate.seeds == 2
     assert (candidate.agreement, candidate.source_loss) == pytest.approx((0.7, 0.3))
+
+
+def rehearsal(folder: Path, variant: str, agreement: float, final: float) -> str:
+    log = told(1, agreement, (0.2, 0.2))
+    run = MadeUp("grcl", [[0.5] * 2, [final] * 2], variant=variant, log=log, settings={"rehearse": True})
+    return str(run.write(folder).relative_to(folder))
+
+
+def test_rehearsals_are_ranked_by_accuracy(tmp_path: Path) -> None:
+    names = [rehearsal(tmp_path, "a=1", 0.9, 0.6), rehearsal(tmp_path, "a=2", 0.5, 0.7)]
+    candidates = rank(tmp_path, names)
+    assert [(candidate.name, candidate.rehearsed) for candidate in candidates] == [("grcl/a=2", 0.7), ("grcl/a=1", 0.6)]
+    assert [row[2] for row in choosing_table(candidates).rows] == ["70.0", "60.0"]
 
 
 def test_accuracies_are_neither_needed_nor_shown(

@@ -46,7 +46,7 @@ def leaves(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_valid_for_every_method(preset: str, method: str) -> None:
-    benchmark = next(name for name in BENCHMARKS if preset.startswith(name))
+    benchmark = next((name for name in BENCHMARKS if preset.startswith(name)), "mini")  # `tuned` suits all
     settings = resolve(benchmark, method, {}, preset)
     assert (settings.benchmark, settings.method) == (benchmark, method)
     assert isinstance(settings.own, METHODS[method].Config)
@@ -251,12 +251,56 @@ def test_a_preset_can_be_a_file(tmp_path: Path) -> None:
         (b"[memory]\nsise = 1", "unknown setting 'memory.sise'; did you mean memory.size?"),
         (b"memory = 3", "unknown setting 'memory'; did you mean memory."),
         (b"[training]\nepochs = 'x'", "training.epochs = 'x': "),
+        (b"made_of = 'digits'", "made_of takes a list of names"),
+        (b"made_of = [1]", "made_of takes a list of names"),
+        (b"made_of = ['digit']", "no preset 'digit'"),
     ],
 )
 def test_a_preset_that_cannot_be_is_refused(content: bytes, sentence: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(content)
     assert sentence in refusal({}, str(path))
+
+
+def test_a_preset_made_of_others_says_what_they_say_unless_a_later_one_or_its_own_words_do(tmp_path: Path) -> None:
+    first, second, whole = (tmp_path / f"{name}.toml" for name in ("first", "second", "whole"))
+    first.write_text("seed = 1\n[memory]\nsize = 1\nselection = 'diverse'\n[stage0.optimizer]\nrate = 1e-3\n")
+    second.write_text("seed = 2\n[memory]\nsize = 2\n[stage0]\nepochs = 2\n")
+    whole.write_text(f"made_of = ['{first}', '{second}', 'mini_tuned']\nseed = 3\n[training]\nepochs = 3\n")
+    found = resolve("mini", "grcl", {}, str(whole))
+    tuned = resolve("mini", "grcl", {}, "mini_tuned")
+    assert (found.seed, found.training.epochs) == (3, 3)
+    assert (found.memory, found.stage0.epochs) == (tuned.memory, tuned.stage0.epochs)
+    assert found.stage0.optimizer.rate == 1e-3
+    assert found.stage0.augment_source
+    whole.write_text(f"made_of = ['{first}', '{second}']\n")
+    assert read_preset(str(whole)) == {
+        "seed": 2,
+        "memory": {"size": 2, "selection": "diverse"},
+        "stage0": {"optimizer": {"rate": 1e-3}, "epochs": 2},
+    }
+
+
+def test_what_helps_is_the_same_for_every_benchmark() -> None:
+    """A tuned preset changes of its benchmark's own preset what `tuned` says, and nothing else."""
+    tuned = dict(leaves(read_preset("tuned")))
+    for benchmark in ("digits", "mini", "office_caltech"):
+        own = resolve(benchmark, "grcl_plus", {}).as_json()
+        found = resolve(benchmark, "grcl_plus", {}, f"{benchmark}_tuned").as_json()
+        assert dict(leaves(found)) == dict(leaves(own)) | tuned
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_grcl_plus_steps_at_twice_the_rate_of_stage_0(preset: str) -> None:
+    settings = resolve("mini", "grcl_plus", {}, preset)
+    assert settings.as_json()["grcl_plus"]["optimizer"]["rate"] == 2 * settings.stage0.optimizer.rate
+
+
+def test_a_preset_within_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.toml").write_text("made_of = ['b.toml']")
+    Path("b.toml").write_text("made_of = ['digits', 'a.toml']")
+    assert refusal({}, "a.toml") == "preset a.toml is made of itself; take it out of the made_of of b.toml"
 
 
 @pytest.mark.parametrize("name", ["nonesuch", "nonesuch.toml", "."])

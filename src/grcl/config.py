@@ -100,6 +100,9 @@ class RunSettings(LearnerSettings):
     adaptation can reach."""
     targets: tuple[str, ...] = ()
     """The unlabelled domains in their order; a+b mixes two in one stage."""
+    rehearse: bool = False
+    """Rehearse on the source alone: its labelled images in parts, each target a part under a shift that is known, so
+    that accuracies tell settings apart while no label of a target is used. The targets are left unread."""
     split: Split = Split()
 
 
@@ -188,8 +191,31 @@ def variant(settings: RunSettings, preset: str | None = None) -> dict[str, Any]:
     return {key: new for key, (_, new) in sorted(changed.items()) if key not in unnamed}
 
 
-def read_preset(name: str) -> dict[str, Any]:
-    """A preset of the package by name, or a TOML file by path."""
+def read_preset(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A preset of the package by name, or a TOML file by path. One that is `made_of` others has all that these say: a
+    later one overrules an earlier one, and its own words overrule all."""
+    if name in within:
+        raise Refusal(f"preset {name} is made of itself; take it out of the made_of of {within[-1]}")
+    preset = _read_toml(name)
+    parts = preset.pop("made_of", [])
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise Refusal(f"preset {name}: made_of takes a list of names")
+    values: dict[str, Any] = {}
+    for part in parts:
+        values = _overruled(values, read_preset(part, (*within, name)))
+    return _overruled(values, preset)
+
+
+def _overruled(values: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """Nested settings with later ones on top."""
+    both = {key: (values.get(key), value) for key, value in later.items()}
+    merged = {
+        key: _overruled(a, b) if isinstance(a, dict) and isinstance(b, dict) else b for key, (a, b) in both.items()
+    }
+    return values | merged
+
+
+def _read_toml(name: str) -> dict[str, Any]:
     shipped = resources.files("grcl") / "presets" / f"{name}.toml"
     try:
         text = Path(name).read_text(encoding="utf-8") if name.endswith(".toml") else shipped.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from torch import Tensor
 from grcl.adaptation import begin_stage, look, prepare
 from grcl.benchmarks import BENCHMARKS
 from grcl.config import WITHOUT_EFFECT, RunSettings
+from grcl.data.rehearsal import rehearsal
 from grcl.data.split import describe_splits
 from grcl.data.stream import DomainStream, Stage
 from grcl.evaluate import accuracy, hidden_label_accuracy
@@ -160,8 +161,10 @@ def open_stream(settings: RunSettings) -> DomainStream:
     size = input_size(settings.network, settings.images.size)
     reading = settings.images.model_copy(update={"size": size})
     domain = partial(benchmark.domain, data=settings.data, reading=reading, split=settings.split)
-    sources, *targets = (tuple(map(domain, stage.split("+"))) for stage in (settings.source, *settings.targets))
-    return DomainStream(benchmark.classes(), sources, tuple(targets))
+    stages = (settings.source, *(() if settings.rehearse else settings.targets))
+    sources, *targets = (tuple(map(domain, stage.split("+"))) for stage in stages)
+    stream = DomainStream(benchmark.classes(), sources, tuple(targets))
+    return rehearsal(stream) if settings.rehearse else stream
 
 
 def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:

@@ -1,4 +1,5 @@
-"""Choosing settings without a label of any target: runs ranked by what their logs say, their accuracies left unread."""
+"""Choosing settings without a label of any target: runs ranked by what their logs say, their accuracies left unread; or
+by the accuracies of rehearsals, whose labels are all of the source."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,11 +29,13 @@ class Candidate:
     """By how much that is more than before the first stage."""
     entropy: float
     """Of the predictions on a target after its stage."""
+    rehearsed: float | None = None
+    """Mean accuracy after the last stage, where the targets are made of the source."""
 
     @property
-    def merit(self) -> tuple[bool, float]:
-        """What the ranking goes by: the source is held, then the agreement."""
-        return self.source_rise <= ALLOWED_RISE, self.agreement
+    def merit(self) -> tuple[float, bool, float]:
+        """What the ranking goes by: the accuracy of a rehearsal, else that the source is held, then the agreement."""
+        return self.rehearsed or 0.0, self.source_rise <= ALLOWED_RISE, self.agreement
 
 
 def rank(folder: Path, names: Sequence[str]) -> list[Candidate]:
@@ -45,12 +48,14 @@ def rank(folder: Path, names: Sequence[str]) -> list[Candidate]:
 
 
 def choosing_table(candidates: Sequence[Candidate]) -> Table:
-    """One row per candidate."""
+    """One row per candidate; accuracies where all are of rehearsals."""
+    are_rehearsed = all(candidate.rehearsed is not None for candidate in candidates)
     header = ("settings", "seeds", "agreement (%)", "source loss", "its rise", "entropy")
     rows = tuple(
         (
             visible(candidate.name),
             str(candidate.seeds),
+            *([percent(candidate.rehearsed)] if are_rehearsed else []),
             percent(candidate.agreement),
             f"{candidate.source_loss:.3f}",
             f"{candidate.source_rise:+.3f}",
@@ -58,7 +63,7 @@ def choosing_table(candidates: Sequence[Candidate]) -> Table:
         )
         for candidate in candidates
     )
-    return Table(header, rows)
+    return Table((*header[:2], *(["rehearsed ACC (%)"] if are_rehearsed else []), *header[2:]), rows)
 
 
 def _candidate(name: str, runs: Sequence[RunFiles]) -> Candidate:
@@ -74,7 +79,15 @@ def _candidate(name: str, runs: Sequence[RunFiles]) -> Candidate:
         fmean(last),
         fmean(last) - fmean(before),
         fmean(number(values.get("entropy")) for values in after),
+        _rehearsed(runs),
     )
+
+
+def _rehearsed(runs: Sequence[RunFiles]) -> float | None:
+    """The accuracy of runs that are all rehearsals; that of others is left unread."""
+    if not all(run.config.get("rehearse") is True for run in runs):
+        return None
+    return fmean(run.matrix.average_accuracy for run in runs if run.matrix)
 
 
 def _is_after(record: dict[str, object]) -> bool:
