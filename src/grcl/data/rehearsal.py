@@ -86,7 +86,7 @@ def foggy(pixels: Pixels, draws: torch.Generator) -> Pixels:
 
 
 def cluttered(pixels: Pixels, draws: torch.Generator) -> Pixels:
-    """The difference to a patch of another image, enlarged three times: clutter behind, and inverted where it is bright."""
+    """The difference to a patch of another image, enlarged three times: clutter, and inverted where that is bright."""
     count, _, height, width = pixels.shape
     others = pixels[torch.randperm(count, generator=draws)]
     places = torch.rand(count, 2, generator=draws) * 4 / 3 - 2 / 3  # centres of windows a third as wide
