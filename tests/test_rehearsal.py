@@ -1,4 +1,4 @@
-"""A rehearsal: parts of the source, every target a part under its shift, and nothing of any other domain."""
+"""A rehearsal: one half of the source, the other half under shifts as the targets, and nothing of any other domain."""
 
 from pathlib import Path
 
@@ -27,16 +27,16 @@ def some(count: int = 200) -> Tensor:
     return draw_glyphs(torch.arange(count) % 4, torch.Generator().manual_seed(0))[:, None].repeat(1, 3, 1, 1)
 
 
-def test_the_parts_are_disjoint_equally_large_and_have_the_classes_in_the_same_shares() -> None:
+def test_source_and_targets_are_disjoint_halves_with_the_classes_in_the_same_shares() -> None:
     stream = rehearsal(SOURCE)
     assert stream.stage_names == (("source",), *((name,) for name in SHIFTS))
-    places = [torch.tensor(domain.split["train"]) for domain in stream.domains]
-    assert len(torch.cat(places).unique()) == len(torch.cat(places))
-    for part, chosen in zip(stream.domains, places, strict=True):
-        assert len(part.train) in (19, 20)
-        assert set(torch.bincount(part.train.labels).tolist()) <= {4, 5}
+    source, *targets = (torch.tensor(domain.split["train"]) for domain in stream.domains)
+    assert sorted(torch.cat([source, targets[0]]).tolist()) == list(range(96))
+    for part, chosen in zip(stream.domains, (source, *targets), strict=True):
+        assert torch.bincount(part.train.labels).tolist() == [12, 12, 12, 12]
         assert torch.equal(part.train.labels, SOURCE.source.labels[chosen])
         assert torch.equal(part.test.labels, SOURCE.sources[0].test.labels)
+    assert all(torch.equal(target, targets[0]) for target in targets)
 
 
 def test_the_source_stays_as_it_is_and_every_target_does_not() -> None:
@@ -61,16 +61,18 @@ def test_a_rehearsal_is_the_same_each_time_and_another_split_another_one() -> No
     assert rehearsal(smaller).domains[0].fingerprint != first.domains[0].fingerprint
 
 
-def test_no_part_is_larger_than_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grcl.data.rehearsal._MOST", 4)
-    parts = [torch.tensor(part.split["train"]) for part in rehearsal(SOURCE).domains]
-    assert all(len(part) <= 4 for part in parts)
-    assert len(torch.cat(parts).unique()) == len(torch.cat(parts))
+def test_no_half_is_larger_than_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grcl.data.rehearsal._MOST", 10)
+    source, target = (torch.tensor(part.split["train"]) for part in rehearsal(SOURCE).domains[:2])
+    assert (len(source), len(target)) == (10, 10)
+    assert len(torch.cat([source, target]).unique()) == 20
 
 
 def test_a_source_too_small_for_its_parts_is_refused_with_the_remedy() -> None:
-    small = DomainStream(CLASSES, (split_domain("white", WHITE, Split(train=16)),), ())
-    with pytest.raises(Refusal, match="into 5 parts, and one class has 4 images only; choose on more"):
+    small = DomainStream(CLASSES, (split_domain("white", WHITE, Split(train=4)),), ())
+    with pytest.raises(
+        Refusal, match="every class of the source in two, and the rarest has 1 of its images; choose on more"
+    ):
         rehearsal(small)
 
 

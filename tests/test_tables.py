@@ -15,9 +15,9 @@ def matrix() -> AccuracyMatrix:
     return empty.recorded([0.9, 0.5, 0.4, 0.3]).recorded([0.8, 0.7, 0.5, 0.4]).recorded([0.7, 0.6, 0.5, 0.8])
 
 
-def terminal(table: Table) -> str:
+def terminal(table: Table, width: int = 200) -> str:
     stream = io.StringIO()
-    rich.console.Console(file=stream, width=200, force_terminal=True, color_system=None).print(as_rich(table))
+    rich.console.Console(file=stream, width=width, force_terminal=True, color_system=None).print(as_rich(table))
     return stream.getvalue()
 
 
@@ -65,3 +65,9 @@ def test_the_terminal_shows_markup_and_control_characters_as_text() -> None:
 
 def test_a_table_without_rows_has_its_header() -> None:
     assert as_markdown(Table(("a", "b"), ())).startswith("| a | b |\n")
+
+
+def test_a_name_too_long_for_the_terminal_is_folded_not_cut() -> None:
+    name = "grcl_plus/grcl_plus.self_training.first_share=0.9"
+    shown = terminal(Table(("settings", "ACC (%)"), ((name, "71.4"),)), width=40).splitlines()
+    assert "".join(line.replace("71.4", "").strip() for line in shown[3:]) == name

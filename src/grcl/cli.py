@@ -168,7 +168,10 @@ def _show(matrix: "AccuracyMatrix", path: Path) -> None:
 COMMANDS: dict[str, tuple[Callable[[list[str]], None], str]] = {
     "run": (run_command, "Train on the source, adapt to every target in turn, report. An unfinished run goes on."),
     "compare": (compare_command, "Set methods side by side over seeds and variants. What is done is not run again."),
-    "choose": (choose_command, "Rank settings without a target label: by numbers of the log, or by accuracy with --rehearse."),
+    "choose": (
+        choose_command,
+        "Rank settings without a target label: by numbers of the log, or by accuracy with --rehearse.",
+    ),
     "figure": (figure_command, "Draw one of the paper's figures from a folder of runs, as SVG and PNG."),
     "ledger": (ledger_command, "Keep the results of finished runs, and write the page made from what is kept."),
     "data": (data_command, "List, get, make and check the images of the benchmarks."),

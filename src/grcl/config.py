@@ -101,8 +101,8 @@ class RunSettings(LearnerSettings):
     targets: tuple[str, ...] = ()
     """The unlabelled domains in their order; a+b mixes two in one stage."""
     rehearse: bool = False
-    """Rehearse on the source alone: its labelled images in parts, each target a part under a shift that is known, so
-    that accuracies tell settings apart while no label of a target is used. The targets are left unread."""
+    """Rehearse on the source alone: one half of its images is the source, the other half, under shifts that are known,
+    every target; so accuracies tell settings apart while no label of a target is used. The targets are left unread."""
     split: Split = Split()
 
 

@@ -18,16 +18,16 @@ from grcl.shapes import Float, Int
 Pixels = Float[Tensor, "n 3 height width"]
 Shift = Callable[[Pixels, torch.Generator], Pixels]
 
-_MOST = 2000  # images of a part: all of them are in memory
+_MOST = 5000  # images of a half: all of them are in memory
 
 
 def rehearsal(stream: DomainStream) -> DomainStream:
-    """The source's training images in equal parts, drawn by class: one is the source, every other a target under a
-    shift of its own. The source's test images, under the same shifts, test them."""
+    """Half of the source's training images, drawn by class, are the source; the other half are the targets, once under
+    every shift. The source's test images, under the same shifts, test them."""
     train, test = stream.source, join([domain.test for domain in stream.sources])
-    source, *targets = _parts(train, 1 + len(SHIFTS))
-    places = sha256(json.dumps([part.tolist() for part in (source, *targets)]).encode()).hexdigest()[:8]
-    fingerprint = "-".join([*(domain.fingerprint for domain in stream.sources), places])
+    source, target = _halves(train)
+    drawn = sha256(json.dumps([source.tolist(), target.tolist()]).encode()).hexdigest()[:8]
+    fingerprint = "-".join([*(domain.fingerprint for domain in stream.sources), drawn])
 
     def domain(name: str, places: Int[Tensor, " n"], shift: Shift) -> Domain:
         seen, tested = (
@@ -36,22 +36,22 @@ def rehearsal(stream: DomainStream) -> DomainStream:
         )
         return Domain(name, seen, tested, f"{fingerprint}-{name}", "a rehearsal", {"train": places.tolist()})
 
-    shifted = ((domain(name, part, SHIFTS[name]),) for name, part in zip(SHIFTS, targets, strict=True))
-    return DomainStream(stream.classes, (domain("source", source, _unchanged),), tuple(shifted))
+    targets = tuple((domain(name, target, shift),) for name, shift in SHIFTS.items())
+    return DomainStream(stream.classes, (domain("source", source, _unchanged),), targets)
 
 
-def _parts(labelled: Labelled, count: int) -> list[Int[Tensor, " n"]]:
-    """Places of the images in `count` disjoint parts with the classes in the same shares."""
+def _halves(labelled: Labelled) -> tuple[Int[Tensor, " n"], Int[Tensor, " n"]]:
+    """Places of the images in two disjoint halves with the classes in the same shares."""
     rarest = int(torch.bincount(labelled.labels).min())
-    if rarest < count:
+    if rarest < 2:
         raise Refusal(
-            f"a rehearsal cuts the source into {count} parts, and one class has {rarest} images only; "
+            f"a rehearsal cuts every class of the source in two, and the rarest has {rarest} of its images; "
             "choose on more labelled images, or without --rehearse"
         )
     order = torch.randperm(len(labelled), generator=generator(0, "rehearsal"))
     by_class = order[labelled.labels[order].argsort(stable=True)]
-    every = count * max(1, -(-len(labelled) // (count * _MOST)))
-    return [by_class[first::every].sort().values for first in range(count)]
+    every = 2 * max(1, -(-len(labelled) // (2 * _MOST)))
+    return by_class[::every].sort().values, by_class[1::every].sort().values
 
 
 def _shifted(labelled: Labelled, places: Int[Tensor, " n"], shift: Shift, draws: torch.Generator) -> Labelled:

@@ -134,7 +134,8 @@ def as_rich(table: Table) -> "rich.table.Table":
 
     grid = rich.table.Table(box=rich.box.SIMPLE_HEAD)
     for name, is_number in zip(table.header, table.is_number, strict=True):
-        grid.add_column(Text(visible(name)), justify="right" if is_number else "left")
+        # a name is folded where it is too long, never cut: it tells the rows apart
+        grid.add_column(Text(visible(name)), justify="right" if is_number else "left", overflow="fold")
     for r, row in enumerate(table.rows):
         styles = ["bold" if (r, c) in table.best else "" for c in range(len(row))]
         grid.add_row(*(Text(visible(cell), style) for cell, style in zip(row, styles, strict=True)))
