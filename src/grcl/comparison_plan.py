@@ -161,4 +161,6 @@ def _variants(design: Design, method: str) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _streams(settings: RunSettings, one_target: bool) -> list[dict[str, Any]]:
+    if one_target and not settings.targets:
+        raise Refusal("--one-target takes a stream apart, and this one has no targets; leave it out")
     return [{"targets": [target]} for target in settings.targets] if one_target else [{}]

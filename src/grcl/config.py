@@ -102,7 +102,7 @@ class RunSettings(LearnerSettings):
     """The unlabelled domains in their order; a+b mixes two in one stage."""
     rehearse: bool = False
     """Rehearse on the source alone: one half of its images is the source, the other half, under shifts that are known,
-    every target; so accuracies tell settings apart while no label of a target is used. The targets are left unread."""
+    every target; so accuracies tell settings apart while no label of a target is used. It takes no targets."""
     split: Split = Split()
 
 
@@ -141,7 +141,12 @@ def resolve(benchmark: str, method: str, overrides: Mapping[str, Any], preset: s
     record = settings_class(method)
     known(benchmark, BENCHMARKS, "benchmark")
     values = _values(record, method, read_preset(preset or benchmark), overrides)
-    return _validated(record, values | {"benchmark": benchmark, **_stream(benchmark, values)})
+    settings = _validated(record, values | {"benchmark": benchmark, **_stream(benchmark, values)})
+    if not settings.rehearse:
+        return settings
+    if overrides.get("targets"):
+        raise Refusal("a rehearsal makes its targets of the source; leave out targets, or rehearse")
+    return settings.model_copy(update={"targets": ()})
 
 
 def resolve_learner(method: str, overrides: Mapping[str, Any], preset: Mapping[str, Any]) -> LearnerSettings:
@@ -202,17 +207,16 @@ def read_preset(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
         raise Refusal(f"preset {name}: made_of takes a list of names")
     values: dict[str, Any] = {}
     for part in parts:
-        values = _overruled(values, read_preset(part, (*within, name)))
+        # a file is named from where the preset stands
+        place = str(Path(name).with_name(part)) if name.endswith(".toml") and part.endswith(".toml") else part
+        values = _overruled(values, read_preset(place, (*within, name)))
     return _overruled(values, preset)
 
 
 def _overruled(values: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
     """Nested settings with later ones on top."""
-    both = {key: (values.get(key), value) for key, value in later.items()}
-    merged = {
-        key: _overruled(a, b) if isinstance(a, dict) and isinstance(b, dict) else b for key, (a, b) in both.items()
-    }
-    return values | merged
+    both = {key for key in later if isinstance(values.get(key), dict) and isinstance(later[key], dict)}
+    return values | later | {key: _overruled(values[key], later[key]) for key in both}
 
 
 def _read_toml(name: str) -> dict[str, Any]:
@@ -220,11 +224,11 @@ def _read_toml(name: str) -> dict[str, Any]:
     try:
         text = Path(name).read_text(encoding="utf-8") if name.endswith(".toml") else shipped.read_text(encoding="utf-8")
         return tomllib.loads(text)
-    except OSError:
-        names = sorted(path.name.removesuffix(".toml") for path in (resources.files("grcl") / "presets").iterdir())
-        raise Refusal(f"no preset {name!r}; give a .toml file or one of: {', '.join(names)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Refusal(f"preset {name} is not valid TOML: {error}") from None
+    except (OSError, ValueError):  # the latter for a name that no file can have
+        names = sorted(path.name.removesuffix(".toml") for path in (resources.files("grcl") / "presets").iterdir())
+        raise Refusal(f"no preset {name!r}; give a .toml file or one of: {', '.join(names)}") from None
 
 
 def flags(record: type[BaseModel], default: BaseModel | None = None, prefix: str = "") -> Iterator[Flag]:

@@ -161,8 +161,7 @@ def open_stream(settings: RunSettings) -> DomainStream:
     size = input_size(settings.network, settings.images.size)
     reading = settings.images.model_copy(update={"size": size})
     domain = partial(benchmark.domain, data=settings.data, reading=reading, split=settings.split)
-    stages = (settings.source, *(() if settings.rehearse else settings.targets))
-    sources, *targets = (tuple(map(domain, stage.split("+"))) for stage in stages)
+    sources, *targets = (tuple(map(domain, stage.split("+"))) for stage in (settings.source, *settings.targets))
     stream = DomainStream(benchmark.classes(), sources, tuple(targets))
     return rehearsal(stream) if settings.rehearse else stream
 

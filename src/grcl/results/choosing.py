@@ -9,6 +9,7 @@ from statistics import fmean
 
 from grcl.results.run_files import RunFiles, as_object, number
 from grcl.results.tables import Table, percent
+from grcl.runtime.errors import Refusal
 from grcl.runtime.visible import visible
 
 ALLOWED_RISE = 0.1
@@ -29,13 +30,15 @@ class Candidate:
     """By how much that is more than before the first stage."""
     entropy: float
     """Of the predictions on a target after its stage."""
-    rehearsed: float | None = None
+    rehearsed: float | None
     """Mean accuracy after the last stage, where the targets are made of the source."""
 
     @property
-    def merit(self) -> tuple[float, bool, float]:
-        """What the ranking goes by: the accuracy of a rehearsal, else that the source is held, then the agreement."""
-        return self.rehearsed or 0.0, self.source_rise <= ALLOWED_RISE, self.agreement
+    def merit(self) -> tuple[float, float]:
+        """What the ranking goes by: the accuracy of a rehearsal; else that the source is held, then the agreement."""
+        if self.rehearsed is not None:
+            return self.rehearsed, self.agreement
+        return float(self.source_rise <= ALLOWED_RISE), self.agreement
 
 
 def rank(folder: Path, names: Sequence[str]) -> list[Candidate]:
@@ -44,26 +47,24 @@ def rank(folder: Path, names: Sequence[str]) -> list[Candidate]:
     for name in names:
         groups[name.rpartition("/")[0]].append(RunFiles.read(folder / name))
     candidates = [_candidate(name, runs) for name, runs in groups.items()]
+    if len({candidate.rehearsed is None for candidate in candidates}) > 1:
+        raise Refusal("a rehearsal cannot be ranked beside a run on real targets; choose with --rehearse or without")
     return sorted(candidates, key=lambda candidate: candidate.merit, reverse=True)
 
 
 def choosing_table(candidates: Sequence[Candidate]) -> Table:
-    """One row per candidate; accuracies where all are of rehearsals."""
-    are_rehearsed = all(candidate.rehearsed is not None for candidate in candidates)
-    header = ("settings", "seeds", "agreement (%)", "source loss", "its rise", "entropy")
-    rows = tuple(
-        (
-            visible(candidate.name),
-            str(candidate.seeds),
-            *([percent(candidate.rehearsed)] if are_rehearsed else []),
-            percent(candidate.agreement),
-            f"{candidate.source_loss:.3f}",
-            f"{candidate.source_rise:+.3f}",
-            f"{candidate.entropy:.3f}",
-        )
-        for candidate in candidates
-    )
-    return Table((*header[:2], *(["rehearsed ACC (%)"] if are_rehearsed else []), *header[2:]), rows)
+    """One row per candidate; accuracies if they are of rehearsals."""
+    columns = {
+        "settings": [visible(candidate.name) for candidate in candidates],
+        "seeds": [str(candidate.seeds) for candidate in candidates],
+        "rehearsed ACC (%)": [percent(found) for c in candidates if (found := c.rehearsed) is not None],
+        "agreement (%)": [percent(candidate.agreement) for candidate in candidates],
+        "source loss": [f"{candidate.source_loss:.3f}" for candidate in candidates],
+        "its rise": [f"{candidate.source_rise:+.3f}" for candidate in candidates],
+        "entropy": [f"{candidate.entropy:.3f}" for candidate in candidates],
+    }
+    shown = {name: cells for name, cells in columns.items() if cells}
+    return Table(tuple(shown), tuple(zip(*shown.values(), strict=True)))
 
 
 def _candidate(name: str, runs: Sequence[RunFiles]) -> Candidate:

@@ -126,9 +126,10 @@ class Group:
 
     @property
     def paper(self) -> PaperResults | None:
-        """The paper's own results, where it has this benchmark and as many domains."""
+        """The paper's own results, where it has this benchmark and as many domains; it has no rehearsals."""
         found = PAPER.get(self.benchmark)
-        return found if found and found.domains == len(self.domains) else None
+        is_rehearsed = any(run.files.config.get("rehearse") for row in self.rows for run in row.runs)
+        return found if found and found.domains == len(self.domains) and not is_rehearsed else None
 
 
 @dataclass(frozen=True)
