@@ -8,6 +8,7 @@ import pytest
 
 from grcl.cli import main
 from grcl.results.choosing import ALLOWED_RISE, choosing_table, rank
+from grcl.runtime.errors import Refusal
 from made_up import MadeUp
 from tiny import PRESET
 
@@ -53,17 +54,26 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     assert (candidate.agreement, candidate.source_loss) == pytest.approx((0.7, 0.3))
 
 
-def rehearsal(folder: Path, variant: str, agreement: float, final: float) -> str:
-    log = told(1, agreement, (0.2, 0.2))
-    run = MadeUp("grcl", [[0.5] * 2, [final] * 2], variant=variant, log=log, settings={"rehearse": True})
+def rehearsal(folder: Path, variant: str, agreement: float, final: float, seed: int = 0) -> str:
+    log, settings = told(1, agreement, (0.2, 0.2)), {"rehearse": True}
+    run = MadeUp("grcl", [[0.5] * 2, [final] * 2], seed=seed, variant=variant, log=log, settings=settings)
     return str(run.write(folder).relative_to(folder))
 
 
-def test_rehearsals_are_ranked_by_accuracy(tmp_path: Path) -> None:
-    names = [rehearsal(tmp_path, "a=1", 0.9, 0.6), rehearsal(tmp_path, "a=2", 0.5, 0.7)]
+def test_rehearsals_are_ranked_by_their_mean_accuracy(tmp_path: Path) -> None:
+    names = [rehearsal(tmp_path, "a=1", 0.9, 0.75), rehearsal(tmp_path, "a=1", 0.9, 0.55, seed=1)]
+    names += [rehearsal(tmp_path, "a=2", 0.5, 0.68), rehearsal(tmp_path, "a=2", 0.5, 0.72, seed=1)]
     candidates = rank(tmp_path, names)
-    assert [(candidate.name, candidate.rehearsed) for candidate in candidates] == [("grcl/a=2", 0.7), ("grcl/a=1", 0.6)]
-    assert [row[2] for row in choosing_table(candidates).rows] == ["70.0", "60.0"]
+    assert [candidate.name for candidate in candidates] == ["grcl/a=2", "grcl/a=1"]
+    assert [candidate.rehearsed for candidate in candidates] == pytest.approx([0.7, 0.65])
+    table = choosing_table(candidates)
+    assert (table.header[2], [row[2] for row in table.rows]) == ("rehearsed ACC (%)", ["70.0", "65.0"])
+
+
+def test_a_rehearsal_is_not_ranked_beside_a_run_on_targets(tmp_path: Path) -> None:
+    names = [rehearsal(tmp_path, "a=1", 0.9, 0.6), made_up(tmp_path, "a=2", (0.7, 0.8), 0.2)]
+    with pytest.raises(Refusal, match="with --rehearse or without"):
+        rank(tmp_path, names)
 
 
 def test_accuracies_are_neither_needed_nor_shown(

@@ -137,6 +137,12 @@ def test_the_papers_figures_are_not_set_beside_another_stream(tmp_path: Path) ->
     assert group.paper is None
 
 
+def test_the_papers_figures_are_not_set_beside_a_rehearsal(tmp_path: Path) -> None:
+    MadeUp("grcl", [[0.5] * 5] * 5, benchmark="digits", settings={"rehearse": True}).write(tmp_path)
+    (group,) = Comparison.read(tmp_path).groups
+    assert group.paper is None
+
+
 def test_rows_follow_the_paper_and_variants_their_numbers(tmp_path: Path) -> None:
     for method, variant in [
         ("own", ""),

@@ -66,6 +66,12 @@ def test_one_target_can_vary_other_things_too() -> None:
     assert found == ["multi_task/memory.size=8,targets=dark/seed-0", "multi_task/memory.size=8,targets=noisy/seed-0"]
 
 
+def test_a_rehearsal_has_no_targets_to_take_one_by_one() -> None:
+    assert names("grcl", common={"rehearse": "true"}) == ["grcl/seed-0"]
+    with pytest.raises(Refusal, match="this one has no targets; leave it out"):
+        names("grcl", one_target=True, common={"rehearse": "true"})
+
+
 def test_the_number_of_threads_is_one_unless_given() -> None:
     assert [run.settings.training.threads for run in plan(design("grcl"))] == [1]
     assert [run.settings.training.threads for run in plan(design("grcl", common={"training.threads": "2"}))] == [2]

@@ -254,6 +254,7 @@ def test_a_preset_can_be_a_file(tmp_path: Path) -> None:
         (b"made_of = 'digits'", "made_of takes a list of names"),
         (b"made_of = [1]", "made_of takes a list of names"),
         (b"made_of = ['digit']", "no preset 'digit'"),
+        (b'made_of = ["\\u0000.toml"]', "no preset "),
     ],
 )
 def test_a_preset_that_cannot_be_is_refused(content: bytes, sentence: str, tmp_path: Path) -> None:
@@ -279,6 +280,12 @@ def test_a_preset_made_of_others_says_what_they_say_unless_a_later_one_or_its_ow
         "memory": {"size": 2, "selection": "diverse"},
         "stage0": {"optimizer": {"rate": 1e-3}, "epochs": 2},
     }
+
+
+def test_a_file_in_made_of_is_named_from_where_the_preset_stands(tmp_path: Path) -> None:
+    (tmp_path / "whole.toml").write_text("made_of = ['mini', 'part.toml']")
+    (tmp_path / "part.toml").write_text("seed = 5")
+    assert resolve("mini", "grcl", {}, str(tmp_path / "whole.toml")).seed == 5
 
 
 def test_what_helps_is_the_same_for_every_benchmark() -> None:

@@ -1,101 +1,150 @@
 """A rehearsal: one half of the source, the other half under shifts as the targets, and nothing of any other domain."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from grcl.config import resolve, variant
+from grcl.data.images import ImageArray
 from grcl.data.pool import Pool
 from grcl.data.reading import Reading
 from grcl.data.rehearsal import SHIFTS, cluttered, foggy, noisy, rehearsal, slanted
 from grcl.data.split import Split, split_domain
-from grcl.data.stream import DomainStream, Labelled
+from grcl.data.stream import Domain, DomainStream, Labelled
 from grcl.run import open_stream, run
 from grcl.runtime.errors import Refusal
-from tiny import CLASSES, draw_glyphs, logged, pool, tiny_settings
+from tiny import CLASSES, PRESET, draw_glyphs, logged, pool, tiny_settings
 
-WHITE = pool("white", None, Reading(size=32))
-SOURCE = DomainStream(CLASSES, (split_domain("white", WHITE, Split()),), ())
+READING = Reading(size=32)
+WHITE = pool("white", None, READING)
+
+
+def stream_of(*names: str, split: Split | None = None) -> DomainStream:
+    sources = tuple(split_domain(name, pool(name, None, READING), split or Split()) for name in names)
+    return DomainStream(CLASSES, sources, ())
+
+
+SOURCE = stream_of("white")
+TRAIN, TEST = SOURCE.source, SOURCE.sources[0].test
 
 
 def pixels(labelled: Labelled) -> Tensor:
     return labelled.images.read(torch.arange(len(labelled)))
 
 
-def some(count: int = 200) -> Tensor:
-    return draw_glyphs(torch.arange(count) % 4, torch.Generator().manual_seed(0))[:, None].repeat(1, 3, 1, 1)
+def draws(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
-def test_source_and_targets_are_disjoint_halves_with_the_classes_in_the_same_shares() -> None:
-    stream = rehearsal(SOURCE)
-    assert stream.stage_names == (("source",), *((name,) for name in SHIFTS))
-    source, *targets = (torch.tensor(domain.split["train"]) for domain in stream.domains)
-    assert sorted(torch.cat([source, targets[0]]).tolist()) == list(range(96))
-    for part, chosen in zip(stream.domains, (source, *targets), strict=True):
-        assert torch.bincount(part.train.labels).tolist() == [12, 12, 12, 12]
-        assert torch.equal(part.train.labels, SOURCE.source.labels[chosen])
-        assert torch.equal(part.test.labels, SOURCE.sources[0].test.labels)
-    assert all(torch.equal(target, targets[0]) for target in targets)
+def glyphs(count: int = 200) -> Tensor:
+    return draw_glyphs(torch.arange(count) % 4, draws())[:, None].repeat(1, 3, 1, 1)
 
 
-def test_the_source_stays_as_it_is_and_every_target_does_not() -> None:
-    stream = rehearsal(SOURCE)
-    source, *targets = stream.domains
-    assert torch.equal(pixels(source.train), SOURCE.source.images.read(torch.tensor(source.split["train"])))
-    assert torch.equal(pixels(source.test), pixels(SOURCE.sources[0].test))
-    for target in targets:
-        before = SOURCE.source.images.read(torch.tensor(target.split["train"]))
-        changed = (pixels(target.train).int() - before.int()).abs().float().mean(dim=(1, 2, 3))
-        assert (changed > 0).all()
-        assert (pixels(target.test) != pixels(source.test)).any()
+def test_source_and_target_are_the_two_halves_of_every_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grcl.data.rehearsal.SHIFTS", {"as it is": lambda images, _: images})
+    source, target = rehearsal(SOURCE).domains
+    place = {tuple(image): k for k, image in enumerate(pixels(TRAIN).flatten(1).tolist())}
+    halves = [[place[tuple(image)] for image in pixels(half.train).flatten(1).tolist()] for half in (source, target)]
+    assert sorted(halves[0] + halves[1]) == list(range(96))
+    for half, places in zip((source, target), halves, strict=True):
+        assert torch.equal(half.train.labels, TRAIN.labels[places])
+        assert torch.bincount(half.train.labels).tolist() == [12, 12, 12, 12]
 
 
-def test_a_rehearsal_is_the_same_each_time_and_another_split_another_one() -> None:
-    first, again = rehearsal(SOURCE), rehearsal(SOURCE)
-    assert [domain.fingerprint for domain in first.domains] == [domain.fingerprint for domain in again.domains]
-    for one, other in zip(first.domains, again.domains, strict=True):
-        assert torch.equal(pixels(one.train), pixels(other.train))
-        assert torch.equal(pixels(one.test), pixels(other.test))
-    smaller = DomainStream(SOURCE.classes, (split_domain("white", WHITE, Split(train=80)),), ())
-    assert rehearsal(smaller).domains[0].fingerprint != first.domains[0].fingerprint
+def test_every_target_is_trained_on_and_tested_under_its_own_shift(monkeypatch: pytest.MonkeyPatch) -> None:
+    shifts = {
+        "plain": lambda images, _: images,
+        "halved": lambda images, _: images / 2,
+        "white": lambda images, _: 0 * images + 1,
+    }
+    monkeypatch.setattr("grcl.data.rehearsal.SHIFTS", shifts)
+    _, plain, halved, white = rehearsal(SOURCE).domains
+    assert torch.equal(pixels(plain.test), pixels(TEST))
+    for side in ("train", "test"):
+        before, after, last = (getattr(domain, side) for domain in (plain, halved, white))
+        assert (2 * pixels(after).int() - pixels(before).int()).abs().max() <= 1
+        assert (pixels(last) == 255).all()
+        assert torch.equal(after.labels, before.labels)
+        assert torch.equal(last.labels, before.labels)
 
 
-def test_no_half_is_larger_than_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grcl.data.rehearsal._MOST", 10)
-    source, target = (torch.tensor(part.split["train"]) for part in rehearsal(SOURCE).domains[:2])
-    assert (len(source), len(target)) == (10, 10)
-    assert len(torch.cat([source, target]).unique()) == 20
+def test_the_source_keeps_its_name_its_test_images_and_its_split() -> None:
+    (source, *targets), before = rehearsal(SOURCE).domains, SOURCE.sources[0]
+    assert (source.name, source.split, source.note) == (before.name, before.split, before.note)
+    assert source.test is before.test
+    assert [target.name for target in targets] == list(SHIFTS)
+    assert all(target.note == "made of the source" for target in targets)
 
 
-def test_a_source_too_small_for_its_parts_is_refused_with_the_remedy() -> None:
-    small = DomainStream(CLASSES, (split_domain("white", WHITE, Split(train=4)),), ())
-    with pytest.raises(
-        Refusal, match="every class of the source in two, and the rarest has 1 of its images; choose on more"
-    ):
-        rehearsal(small)
+def test_several_sources_stay_several_and_are_shifted_together() -> None:
+    stream = rehearsal(stream_of("white", "dark"))
+    assert stream.stage_names[0] == ("white", "dark")
+    for target in stream.domains[2:]:
+        assert (len(target.train), len(target.test)) == (96, 96)
+        assert torch.bincount(target.train.labels).tolist() == [24, 24, 24, 24]
 
 
-def test_no_image_of_a_target_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rehearsal_is_the_same_each_time_and_each_domain_has_a_fingerprint_of_its_own() -> None:
+    first, again, other = rehearsal(SOURCE), rehearsal(SOURCE), rehearsal(stream_of("white", split=Split(train=80)))
+    prints = [[domain.fingerprint for domain in stream.domains] for stream in (first, again, other)]
+    assert prints[0] == prints[1]
+    assert len({*prints[0], *prints[2], SOURCE.sources[0].fingerprint}) == 11
+    for one, same in zip(first.domains, again.domains, strict=True):
+        assert torch.equal(pixels(one.train), pixels(same.train))
+        assert torch.equal(pixels(one.test), pixels(same.test))
+
+
+def test_training_and_test_images_have_draws_of_their_own() -> None:
+    """Else a test image would have the noise of a training image."""
+    grey = Labelled(ImageArray(torch.full((8, 3, 32, 32), 128, dtype=torch.uint8)), torch.arange(8) % 4)
+    four = Labelled(ImageArray(pixels(grey)[:4]), grey.labels[:4])  # as many as there are in a half
+    stream = DomainStream(CLASSES, (Domain("grey", grey, four, "grey"),), ())
+    noise = {domain.name: domain for domain in rehearsal(stream).domains}["noisy"]
+    assert not torch.equal(pixels(noise.train), pixels(noise.test))
+
+
+def test_a_large_set_is_thinned_by_class_until_it_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grcl.data.rehearsal._MOST_PIXELS", 16 * 32 * 32)
+    for target in rehearsal(SOURCE).domains[1:]:
+        for side in (target.train, target.test):  # 48 images each
+            assert torch.bincount(side.labels).tolist() == [4, 4, 4, 4]
+
+
+def test_a_class_that_cannot_be_cut_in_two_is_refused_with_the_remedy() -> None:
+    with pytest.raises(Refusal, match="a class has one image only; choose on more labelled images"):
+        rehearsal(stream_of("white", split=Split(train=4)))
+
+
+def test_a_rehearsal_takes_no_targets_and_reads_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def source_alone(name: str, data: Path | None, reading: Reading) -> Pool:
         assert name == "white"
         return pool(name, data, reading)
 
     monkeypatch.setattr("tiny.pool", source_alone)
-    stream = open_stream(tiny_settings("grcl", rehearse=True, targets=["dark", "noisy"]))
-    assert [part.name for part in stream.domains] == ["source", *SHIFTS]
+    settings = tiny_settings("grcl", rehearse="true")
+    assert settings.targets == ()
+    assert variant(settings, PRESET) == {"rehearse": True, "targets": []}
+    assert resolve("tiny", "grcl", {"rehearse": True, "targets": []}, PRESET) == settings
+    assert [part.name for part in open_stream(settings).domains] == ["white", *SHIFTS]
+    with pytest.raises(Refusal, match="a rehearsal makes its targets of the source"):
+        tiny_settings("grcl", rehearse=True, targets=["dark"])
 
 
-def test_fog_leaves_a_fifth_to_a_half_of_every_contrast() -> None:
-    clear = some()
-    spread = foggy(clear, torch.Generator().manual_seed(1)).flatten(2).std(dim=2) / clear.flatten(2).std(dim=2)
+def test_fog_leaves_a_fifth_to_a_half_of_every_contrast_and_is_coloured() -> None:
+    clear = glyphs()
+    fog = foggy(clear, draws(1))
+    spread = fog.flatten(2).std(dim=2) / clear.flatten(2).std(dim=2)
     assert ((spread >= 0.2 - 1e-4) & (spread <= 0.5 + 1e-4)).all()
     assert spread.min() < 0.23
     assert spread.max() > 0.47
+    assert (fog.mean(dim=(2, 3)).std(dim=1) > 0.01).float().mean() > 0.9
 
 
 def test_noise_has_a_fifth_of_the_range_and_no_bias() -> None:
-    noise = noisy(some(), torch.Generator().manual_seed(1)) - some()
+    noise = noisy(glyphs(), draws(1)) - glyphs()
     assert float(noise.std()) == pytest.approx(0.2, rel=0.01)
     assert abs(float(noise.mean())) < 1e-3
 
@@ -103,7 +152,7 @@ def test_noise_has_a_fifth_of_the_range_and_no_bias() -> None:
 def test_a_slant_moves_rows_by_their_height_and_leaves_the_middle() -> None:
     image = torch.zeros(40, 3, 33, 33)
     image[:, :, :, 16] = 1  # an upright line
-    centres = (slanted(image, torch.Generator().manual_seed(2))[:, 0] * torch.arange(33.0)).sum(2)
+    centres = (slanted(image, draws(2))[:, 0] * torch.arange(33.0)).sum(2)
     assert centres[:, 16].tolist() == pytest.approx([16.0] * 40, abs=1e-3)
     shear = (centres[:, 22] - centres[:, 10]) / 12
     assert ((shear.abs() > 1 / 3 - 0.02) & (shear.abs() < 2 / 3 + 0.02)).all()
@@ -111,21 +160,33 @@ def test_a_slant_moves_rows_by_their_height_and_leaves_the_middle() -> None:
     assert (shear < 0).any()
 
 
-def test_clutter_is_the_difference_to_a_window_of_another_image() -> None:
-    """Where all others are of one colour, that colour is taken off whatever the window."""
-    bright = torch.full((6, 3, 12, 12), 0.75)
-    assert torch.allclose(cluttered(bright, torch.Generator().manual_seed(3)), torch.zeros(6, 3, 12, 12), atol=1e-6)
-    enlarged = cluttered(
-        torch.cat([torch.zeros(1, 3, 30, 30), some(1)[:, :, 1:31, 1:31]]), torch.Generator().manual_seed(5)
-    )
-    assert enlarged.min() >= 0
-    assert enlarged.max() <= 1
+def test_clutter_is_the_difference_to_a_third_of_the_other_image() -> None:
+    """Of a black image and a ramp the one becomes a third of the ramp, as wide as the whole, the other stays."""
+    ramp = (torch.arange(32.0) / 32).expand(3, 32, 32)
+    images = torch.stack([torch.zeros(3, 32, 32), ramp])
+    starts = []
+    for seed in range(20):
+        patch, same = cluttered(images, draws(seed))
+        assert torch.equal(same, ramp)
+        assert torch.allclose(patch[..., 2:-2].diff(dim=-1), torch.tensor(1 / 96), atol=1e-5)
+        starts.append(float(patch[0, 0, 2]))
+    assert max(starts) - min(starts) > 0.3
+
+
+def test_no_image_is_its_own_clutter() -> None:
+    colours = torch.linspace(0.1, 0.9, 9)[:, None, None, None].repeat(1, 3, 8, 8)
+    for seed in range(20):
+        assert (cluttered(colours, draws(seed)) > 0.05).all()
 
 
 def test_a_rehearsal_is_run_like_any_stream(tmp_path: Path, without_report: None) -> None:
     settings = tiny_settings("grcl_plus", rehearse=True, training__epochs=1)
-    matrix = run(settings, tmp_path)
-    assert matrix.stages == tuple((part,) for part in ("source", *SHIFTS))
-    before = logged(tmp_path)
-    assert run(settings, tmp_path).values.tolist() == matrix.values.tolist()
-    assert logged(tmp_path) == before
+    matrix = run(settings, tmp_path / "first")
+    assert matrix.stages == (("white",), *((part,) for part in SHIFTS))
+    before = logged(tmp_path / "first")
+    assert run(settings, tmp_path / "first").values.tolist() == matrix.values.tolist()
+    assert logged(tmp_path / "first") == before
+    splits = tmp_path / "first" / "splits.json"
+    assert json.loads(splits.read_text())["white"] == SOURCE.sources[0].split
+    again = tiny_settings("grcl_plus", rehearse=True, training__epochs=1, split__file=splits)
+    assert run(again, tmp_path / "again").values.tolist() == matrix.values.tolist()

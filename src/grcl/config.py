@@ -208,7 +208,7 @@ def read_preset(name: str, within: tuple[str, ...] = ()) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for part in parts:
         # a file is named from where the preset stands
-        place = str(Path(name).with_name(part)) if name.endswith(".toml") and part.endswith(".toml") else part
+        place = str(Path(name).parent / part) if name.endswith(".toml") and part.endswith(".toml") else part
         values = _overruled(values, read_preset(place, (*within, name)))
     return _overruled(values, preset)
 
