@@ -297,12 +297,6 @@ def test_what_helps_is_the_same_for_every_benchmark() -> None:
         assert dict(leaves(found)) == dict(leaves(own)) | tuned
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_grcl_plus_steps_at_twice_the_rate_of_stage_0(preset: str) -> None:
-    settings = resolve("mini", "grcl_plus", {}, preset)
-    assert settings.as_json()["grcl_plus"]["optimizer"]["rate"] == 2 * settings.stage0.optimizer.rate
-
-
 def test_a_preset_within_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.toml").write_text("made_of = ['b.toml']")
