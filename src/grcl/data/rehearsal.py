@@ -20,19 +20,19 @@ Pixels = Float[Tensor, "n 3 height width"]
 Shift = Callable[[Pixels, torch.Generator], Pixels]
 
 _MADE_BY = recipe(Path(__file__))
+_FIFTHS = 5
 _MOST_PIXELS = 1 << 26  # of a shifted set, all of which is in memory: 65,536 images of 32 pixels, 1,337 of 224
 
 
 def rehearsal(stream: DomainStream) -> DomainStream:
-    """Half of the source's training images, drawn by class, are the source; the other half are the targets, once under
-    every shift. The source's test images, under the same shifts, test them."""
-    halves = [_halves(domain.train) for domain in stream.sources]
+    """Two fifths of the source's training images are the source, two fifths the targets, once under every shift, and
+    the last fifth, under the same shifts, tests them. The source's test images, which tables report, are not read."""
+    parts = [_parts(domain.train) for domain in stream.sources]
     sources = tuple(
-        replace(domain, train=first, fingerprint=f"{domain.fingerprint}-{_MADE_BY}")
-        for domain, (first, _) in zip(stream.sources, halves, strict=True)
+        replace(domain, train=source, test=tested, fingerprint=f"{domain.fingerprint}-{_MADE_BY}")
+        for domain, (source, _, tested) in zip(stream.sources, parts, strict=True)
     )
-    train = _few_enough(join([second for _, second in halves]))
-    test = _few_enough(join([domain.test for domain in stream.sources]))
+    train, test = (_few_enough(join([part[which] for part in parts])) for which in (1, 2))
     made_of = "-".join(domain.fingerprint for domain in sources)
     note = "made of " + "; ".join(filter(None, ("the source", *(domain.note for domain in sources))))
 
@@ -46,27 +46,30 @@ def rehearsal(stream: DomainStream) -> DomainStream:
     return DomainStream(stream.classes, sources, tuple((target(name),) for name in SHIFTS))
 
 
-def _halves(labelled: Labelled) -> tuple[Labelled, Labelled]:
-    """Two disjoint halves with the classes in the same shares."""
+def _parts(labelled: Labelled) -> tuple[Labelled, Labelled, Labelled]:
+    """Two fifths, two fifths and a fifth, disjoint, with the classes in the same shares."""
     rarest = int(labelled.labels.unique(return_counts=True)[1].min())
-    if rarest < 2:
+    if rarest < _FIFTHS:
         raise Refusal(
-            "a rehearsal cuts every class of the source in two, and a class has one image only; "
+            f"a rehearsal cuts every class of the source in five, and a class has {rarest} images only; "
             "choose on more labelled images, or without --rehearse"
         )
     order = torch.randperm(len(labelled), generator=generator(0, "rehearsal"))
     by_class = order[labelled.labels[order].argsort(stable=True)]
-    return _at(labelled, by_class[::2].sort().values), _at(labelled, by_class[1::2].sort().values)
+    fifth = torch.arange(len(labelled)) % _FIFTHS
+    source, target, tested = (torch.isin(fifth, torch.tensor(which)) for which in ((0, 2), (1, 3), (4,)))
+    return _at(labelled, by_class[source]), _at(labelled, by_class[target]), _at(labelled, by_class[tested])
 
 
 def _few_enough(labelled: Labelled) -> Labelled:
     """Every n-th image of each class, for the smallest n with which they fit into memory."""
     pixels = labelled.images.read(torch.tensor([0]))[0, 0].numel() * len(labelled)
     by_class = labelled.labels.argsort(stable=True)
-    return _at(labelled, by_class[:: -(-pixels // _MOST_PIXELS)].sort().values)
+    return _at(labelled, by_class[:: -(-pixels // _MOST_PIXELS)])
 
 
 def _at(labelled: Labelled, places: Int[Tensor, " n"]) -> Labelled:
+    places = places.sort().values
     return Labelled(select(labelled.images, places), labelled.labels[places])
 
 
@@ -81,7 +84,8 @@ def slanted(pixels: Pixels, draws: torch.Generator) -> Pixels:
     side = torch.randint(2, (count,), generator=draws) * 2 - 1
     maps = torch.eye(2, 3).repeat(count, 1, 1)
     maps[:, 0, 1] = side * (1 + torch.rand(count, generator=draws)) / 3
-    return _warped(pixels, maps)
+    grid = F.affine_grid(maps, list(pixels.shape), align_corners=False)
+    return F.grid_sample(pixels, grid, padding_mode="border", align_corners=False)
 
 
 def noisy(pixels: Pixels, draws: torch.Generator) -> Pixels:
@@ -95,21 +99,14 @@ def foggy(pixels: Pixels, draws: torch.Generator) -> Pixels:
     return left * pixels + (1 - left) * torch.rand(len(pixels), 3, 1, 1, generator=draws)
 
 
-def cluttered(pixels: Pixels, draws: torch.Generator) -> Pixels:
-    """The difference to a patch of another image, enlarged three times: clutter, and inverted where that is bright."""
-    count = len(pixels)
-    order = torch.randperm(count, generator=draws)
-    others = torch.empty_like(pixels)
-    others[order] = pixels[order.roll(1)]  # the next in a circle through all: never the image itself
-    maps = torch.eye(2, 3).repeat(count, 1, 1) / 3
-    maps[:, :, 2] = torch.rand(count, 2, generator=draws) * 4 / 3 - 2 / 3  # the patch lies within the image
-    return (pixels - _warped(others, maps)).abs()
+def shaded(pixels: Pixels, draws: torch.Generator) -> Pixels:
+    """With a shadow on one side, any, in whose depth a tenth to a third of the light is left."""
+    height, width = pixels.shape[-2:]
+    turn = 2 * torch.pi * torch.rand(len(pixels), 1, 1, 1, generator=draws)
+    left = 0.1 + 0.7 / 3 * torch.rand(len(pixels), 1, 1, 1, generator=draws)
+    down, across = torch.linspace(-1, 1, height)[:, None], torch.linspace(-1, 1, width)
+    depth = torch.sigmoid(6 * (turn.sin() * down + turn.cos() * across))
+    return (1 - (1 - left) * depth) * pixels
 
 
-def _warped(pixels: Pixels, maps: Float[Tensor, "n 2 3"]) -> Pixels:
-    """Every image under its affine map, from a place in the result to one in the image, both in -1..1."""
-    grid = F.affine_grid(maps, list(pixels.shape), align_corners=False)
-    return F.grid_sample(pixels, grid, padding_mode="border", align_corners=False)
-
-
-SHIFTS: dict[str, Shift] = {"slanted": slanted, "noisy": noisy, "foggy": foggy, "cluttered": cluttered}
+SHIFTS: dict[str, Shift] = {"slanted": slanted, "noisy": noisy, "foggy": foggy, "shaded": shaded}
