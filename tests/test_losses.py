@@ -15,7 +15,7 @@ from grcl.data.augment import Augmentation
 from grcl.data.feeds import Samples
 from grcl.data.images import ImageArray
 from grcl.data.stream import Labelled, Stage
-from grcl.losses import info_nce
+from grcl.losses import class_nce, info_nce
 from grcl.methods.contrast import Contrast, ContrastSettings
 from grcl.networks.classifier import Classifier
 
@@ -58,6 +58,35 @@ def test_it_is_the_formula(seed: int, batch: int, keys: int, temperature: float)
     assert float(info_nce(query, positive, negatives, own, temperature)) == pytest.approx(
         expected, rel=1e-12, abs=1e-14
     )
+
+
+def slow_class_nce(query: Tensor, positive: Tensor, keys: Tensor, own: Tensor, alike: Tensor, tau: float) -> float:
+    """The mean over all positives of −log of what each has of all keys, averaged over the batch."""
+    total = 0.0
+    for i in range(len(query)):
+        weights = [math.exp(dot(query[i], positive[i]) / tau)]
+        wanted = [weights[0]]
+        for j in range(len(keys)):
+            if own[i, j]:
+                continue
+            weights.append(math.exp(dot(query[i], keys[j]) / tau))
+            wanted += [weights[-1]] if alike[i, j] else []
+        total -= sum(math.log(weight / sum(weights)) for weight in wanted) / len(wanted)
+    return total / len(query)
+
+
+@settings(deadline=None)
+@given(seeds, st.integers(1, 5), st.integers(0, 7), st.floats(0.05, 10))
+def test_with_classes_it_is_the_formula(seed: int, batch: int, keys: int, temperature: float) -> None:
+    query, positive, others = on_sphere(seed, batch), on_sphere(seed + 1, batch), on_sphere(seed + 2, keys)
+    own, alike = (torch.rand(2, batch, keys, generator=torch.Generator().manual_seed(seed)) < 0.4).unbind()
+    query.requires_grad_()
+    loss = class_nce(query, positive, others, own, alike, temperature)
+    expected = slow_class_nce(query, positive, others, own, alike, temperature)
+    assert loss.item() == pytest.approx(expected, rel=1e-12, abs=1e-14)
+    assert torch.autograd.grad(loss, query)[0].isfinite().all()
+    plain = class_nce(query, positive, others, own, torch.zeros_like(alike), temperature)
+    assert plain.item() == pytest.approx(info_nce(query, positive, others, own, temperature).item(), rel=1e-12)
 
 
 @pytest.mark.parametrize("keys", [0, 1, 4, 1024])
@@ -119,13 +148,15 @@ def test_hot_it_is_chance_and_cold_it_is_the_margin() -> None:
 class Scene:
     """A contrastive part with a bank of six random keys, all of which are drawn, and a batch of some of them."""
 
-    def __init__(self, query: str, index: list[int], seed: int = 0) -> None:
+    def __init__(self, query: str, index: list[int], seed: int = 0, same_class: str = "negative") -> None:
         torch.manual_seed(0)
         self.network = Classifier(nn.Sequential(nn.Flatten(), nn.Linear(48, 7)), 7, 2).double()
         pixels = torch.randint(256, (INSTANCES, 3, 4, 4), dtype=torch.uint8)
         source = Labelled(ImageArray(pixels[:2]), torch.tensor([0, 1]))
         stage = Stage(1, source, (), ImageArray(pixels[2:]), Augmentation())
-        settings = ContrastSettings(negatives=INSTANCES, hidden=8, size=SIZE, query=query)  # type: ignore[arg-type]
+        settings = ContrastSettings.model_validate(
+            {"negatives": INSTANCES, "hidden": 8, "size": SIZE, "query": query, "same_class": same_class}
+        )
         self.contrast = Contrast(settings, self.network.feature_size)
         self.contrast.begin(stage)
         self.contrast.double()
@@ -160,6 +191,23 @@ def test_each_form_compares_what_it_says(form: str) -> None:
     query, positive = {"view": (fresh, stored), "literal": (stored, fresh), "two_views": (fresh, second)}[form]
     expected = slow_info_nce(query, positive, scene.keys, own_keys(index), 0.07)
     assert scene.loss().item() == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("same_class", ["negative", "neither", "positive"])
+def test_keys_of_the_same_class_are_what_the_settings_say_and_the_unlabelled_stay_negatives(same_class: str) -> None:
+    index = [4, 0, 3, 5]
+    scene = Scene("view", index, same_class=same_class)
+    scene.contrast.label_target(torch.tensor([0, -1, 1, -1]))  # the source, before it, has 0 and 1
+    classes = [0, 1, 0, None, 1, None]
+    alike = torch.tensor([[classes[i] == classes[j] is not None for j in range(INSTANCES)] for i in index])
+    own, fresh = own_keys(index), scene.embedded(0)
+    expected = {
+        "negative": slow_info_nce(fresh, scene.keys[index], scene.keys, own, 0.07),
+        "neither": slow_info_nce(fresh, scene.keys[index], scene.keys, own | alike, 0.07),
+        "positive": slow_class_nce(fresh, scene.keys[index], scene.keys, own, alike, 0.07),
+    }
+    assert scene.loss().item() == pytest.approx(expected[same_class], rel=1e-10)
+    assert len(set(expected.values())) == 3
 
 
 def cosine_under_other_negatives(form: str) -> float:

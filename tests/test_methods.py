@@ -29,8 +29,12 @@ def stage_of(stream: DomainStream, index: int) -> Stage:
     return stream.stage(index, [episode], Augmentation())
 
 
-def begun(name: str, stage: Stage) -> Method:
-    settings = tiny_settings(name)
+WITH_CONTRAST = {"grcl_plus__contrast_weight": 0.3, "grcl_plus__contrast__same_class": "positive"}
+EVERY = [*((name, {}) for name in METHODS), ("grcl_plus", WITH_CONTRAST)]
+
+
+def begun(name: str, stage: Stage, changes: dict[str, Any] | None = None) -> Method:
+    settings = tiny_settings(name, **(changes or {}))
     seed_everything(0, "network")
     method = METHODS[name](networks.build(Network(), len(CLASSES)), settings.own)
     seed_everything(0, "begin")
@@ -66,10 +70,12 @@ def test_a_step_logs_finite_detached_scalars(name: str, index: int, stream: Doma
     assert method.predict(images).shape == (5, len(CLASSES))
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name != "source_only"])
-def test_one_feed_is_the_clock_and_steps_move_the_network(name: str, stream: DomainStream) -> None:
+@pytest.mark.parametrize(("name", "changes"), [each for each in EVERY if each[0] != "source_only"])
+def test_one_feed_is_the_clock_and_steps_move_the_network(
+    name: str, changes: dict[str, Any], stream: DomainStream
+) -> None:
     stage = stage_of(stream, 1)
-    method = begun(name, stage)
+    method = begun(name, stage, changes)
     assert sum(feed.clock is not None for feed in method.feeds(stage)) == 1
     before = [parameter.clone() for parameter in method.network.parameters()]
     take_steps(method, stage, range(1))
@@ -81,16 +87,18 @@ def assert_same(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize("index", [1, 2])
-@pytest.mark.parametrize("name", METHODS)
-def test_restoring_a_state_continues_to_the_bit(name: str, index: int, stream: DomainStream) -> None:
+@pytest.mark.parametrize(("name", "changes"), EVERY)
+def test_restoring_a_state_continues_to_the_bit(
+    name: str, changes: dict[str, Any], index: int, stream: DomainStream
+) -> None:
     """Whatever `begin` and `warm_up` made is in the state: a fresh method with another start goes on alike."""
     stage = stage_of(stream, index)
-    straight = begun(name, stage)
+    straight = begun(name, stage, changes)
     take_steps(straight, stage, range(2))
     saved = {"modules": {k: v.clone() for k, v in straight.state_dict().items()}, **_optimizers(straight)}
     take_steps(straight, stage, range(2, 5))
 
-    resumed = METHODS[name](networks.build(Network(), len(CLASSES)), tiny_settings(name).own)
+    resumed = METHODS[name](networks.build(Network(), len(CLASSES)), tiny_settings(name, **changes).own)
     resumed.begin(stage)
     resumed.restore(saved)
     take_steps(resumed, stage, range(2, 5))
@@ -194,6 +202,18 @@ def test_no_step_of_grcl_plus_opposes_a_constraint_whatever_its_optimiser_rememb
     for step in range(20):
         log = method.step(feeder.batch(step), 0.5)
         assert log["applied/source"] == log["applied/memory"] == 0
+
+
+def test_the_contrast_of_grcl_plus_knows_the_labels_of_all_three_and_is_off_by_default(stream: DomainStream) -> None:
+    stage = stage_of(stream, 2)
+    assert not any("contrast" in name for name in begun("grcl_plus", stage).state_dict())
+    method = begun("grcl_plus", stage, WITH_CONTRAST)
+    before = method.state_dict()["contrast.projector.0.weight"].clone()
+    take_steps(method, stage, range(2))
+    state = method.state_dict()
+    known = torch.cat([stage.source.labels, stage.memory[0].labels, state["self_training.labels"]])
+    assert torch.equal(state["contrast.labels"], known)
+    assert not torch.equal(state["contrast.projector.0.weight"], before)
 
 
 def test_the_constraints_of_grcl_plus_are_on_images_as_they_are(stream: DomainStream) -> None:

@@ -11,11 +11,14 @@ from grcl.run import run
 from tiny import tiny_settings
 
 
-@pytest.mark.parametrize("name", ["grcl", "grcl_plus", "multi_task"])
-def test_micro_batches_learn_what_whole_batches_learn(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("grcl", {}), ("grcl_plus", {}), ("multi_task", {}), ("grcl_plus", {"grcl_plus.contrast_weight": 0.3})],
+)
+def test_micro_batches_learn_what_whole_batches_learn(name: str, changes: dict[str, float], tmp_path: Path) -> None:
     losses = []
     for size in (None, 7):
-        settings = tiny_settings(name, **{"training.micro_batch": size})
+        settings = tiny_settings(name, **{"training.micro_batch": size, **changes})
         run(settings, tmp_path / str(size), tmp_path / "stage0")
         lines = [json.loads(line) for line in (tmp_path / str(size) / "log.jsonl").read_text().splitlines()]
         losses.append([line["values"]["loss/source"] for line in lines if line["kind"] == "step"])

@@ -1,4 +1,4 @@
-"""A rehearsal: of the source's training images some are the source, others, shifted, the targets; nothing else is read."""
+"""A rehearsal: of the source's training images some are the source, others, shifted, the targets; no more is read."""
 
 import json
 from itertools import chain

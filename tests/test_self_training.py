@@ -6,8 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from grcl.data.feeds import Samples
-from grcl.memory.pseudo_labels import View, look_at, smoothed
-from grcl.methods.self_training import UNLABELLED, SelfTraining, SelfTrainingSettings, surest
+from grcl.memory.pseudo_labels import UNLABELLED, View, look_at, smoothed
+from grcl.methods.self_training import SelfTraining, SelfTrainingSettings, surest
 from test_episodic import a_network, a_stage, colourful
 
 CLASSES = 3

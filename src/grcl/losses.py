@@ -24,6 +24,22 @@ def info_nce(
     return F.cross_entropy(logits, first)
 
 
+def class_nce(
+    query: Float[Tensor, "batch dim"],
+    positive: Float[Tensor, "batch dim"],
+    keys: Float[Tensor, "keys dim"],
+    own: Bool[Tensor, "batch keys"],
+    alike: Bool[Tensor, "batch keys"],
+    temperature: float,
+) -> Float[Tensor, ""]:
+    """The same with all keys of one's class as positives beside one's own: the mean over them (Khosla et al. 2020)."""
+    matches = (query * positive).sum(dim=1, keepdim=True)
+    others = (query @ keys.T).masked_fill(own, -torch.inf)
+    log_p = (torch.cat([matches, others], dim=1) / temperature).log_softmax(dim=1)
+    is_positive = torch.cat([torch.ones_like(matches, dtype=torch.bool), alike & ~own], dim=1)
+    return -(log_p.where(is_positive, 0).sum(dim=1) / is_positive.sum(dim=1)).mean()
+
+
 def domain_loss(source: Float[Tensor, "batch 1"], target: Float[Tensor, "others 1"]) -> Float[Tensor, ""]:
     """Binary cross-entropy of telling source features (0) from target features (1), each side counting half."""
     return (F.softplus(source).mean() + F.softplus(-target).mean()) / 2

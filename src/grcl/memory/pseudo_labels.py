@@ -11,6 +11,7 @@ from grcl.data.images import Images
 from grcl.evaluate import batches_of, of_all
 from grcl.shapes import Float, Int
 
+UNLABELLED = -1  # of an image whose class is not known, or not surely enough
 _ROUNDS = 100
 _ROWS = 500  # images whose distances to all others are there at once
 

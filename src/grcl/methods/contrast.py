@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from grcl.data.feeds import Feed, Samples, in_parts
 from grcl.data.stream import Stage
 from grcl.evaluate import map_images
-from grcl.losses import info_nce
+from grcl.losses import class_nce, info_nce
 from grcl.memory.bank import FeatureBank
+from grcl.memory.pseudo_labels import UNLABELLED
 from grcl.methods.optimizers import Share
 from grcl.networks.classifier import Classifier
 from grcl.runtime.settings import Settings
-from grcl.shapes import Float
+from grcl.shapes import Bool, Float, Int
 
 
 class ContrastSettings(Settings):
@@ -38,12 +39,16 @@ class ContrastSettings(Settings):
     gradient; or two fresh views against each other."""
     bank_holds_memory: bool = True
     """Whether the remembered images take part in the contrastive loss."""
+    same_class: Literal["negative", "neither", "positive"] = "negative"
+    """What a key is whose image has the same label, where both have one: a negative like any other, as in the paper,
+    neither negative nor positive, or a positive like one's own key."""
 
 
 class Contrast(nn.Module):
     """g and B_t, and the loss of a batch over them."""
 
     bank: FeatureBank
+    labels: Tensor
 
     def __init__(self, settings: ContrastSettings, feature_size: int) -> None:
         super().__init__()
@@ -63,8 +68,17 @@ class Contrast(nn.Module):
     def begin(self, stage: Stage) -> None:
         """Make room for the keys of this stage."""
         instances = len(stage.union(self.settings.bank_holds_memory))
-        bank = FeatureBank(instances, self.settings.size, self.settings.key_momentum)
-        self.bank = bank.to(next(self.projector.parameters()).device)
+        device = next(self.projector.parameters()).device
+        self.bank = FeatureBank(instances, self.settings.size, self.settings.key_momentum).to(device)
+        if self.settings.same_class != "negative":
+            memory = stage.memory if self.settings.bank_holds_memory else ()
+            known = torch.cat([stage.source.labels, *(episode.labels for episode in memory)])
+            self.register_buffer("labels", F.pad(known, (0, instances - len(known)), value=UNLABELLED).to(device))
+
+    def label_target(self, labels: Int[Tensor, " target"]) -> None:
+        """The target's own labels, as far as it has any."""
+        if self.settings.same_class != "negative":
+            self.labels[-len(labels) :] = labels
 
     def fill_bank(self, network: Classifier, stage: Stage) -> None:
         """k(x) = g(f(x; θ_{t−1})) for every instance, without augmentation."""
@@ -74,6 +88,11 @@ class Contrast(nn.Module):
     def embed(self, network: Classifier, images: Float[Tensor, "n 3 height width"]) -> Float[Tensor, "n size"]:
         """g(f(x)) on the unit sphere."""
         return F.normalize(self.projector(network.features(images)), dim=1)
+
+    def alike(self, index: Int[Tensor, " batch"], places: Int[Tensor, " keys"]) -> Bool[Tensor, "batch keys"]:
+        """Which instances are known to be of one class."""
+        labels = self.labels[index][:, None]
+        return (labels == self.labels[places]) & (labels != UNLABELLED)
 
     def on(self, samples: Samples, network: Classifier) -> "ContrastOfBatch":
         """The contrastive loss of one batch, to be computed when it is asked for."""
@@ -106,7 +125,13 @@ class ContrastOfBatch:
         ]
         self.places = bank.draw(settings.negatives) if self.places is None else self.places
         own = self.places[None, :] == index[:, None]
-        return info_nce(query, positive, bank.keys[self.places], own, settings.temperature)
+        keys = bank.keys[self.places]
+        if settings.same_class == "negative":
+            return info_nce(query, positive, keys, own, settings.temperature)
+        alike = self.contrast.alike(index, self.places)
+        if settings.same_class == "neither":
+            return info_nce(query, positive, keys, own | alike, settings.temperature)
+        return class_nce(query, positive, keys, own, alike, settings.temperature)
 
     def signs(self, loss: Float[Tensor, ""]) -> dict[str, Tensor]:
         """Whether all keys of the batch are alike (1), and its loss as a share of that of keys which tell nothing."""

@@ -10,13 +10,11 @@ from torch import Tensor, nn
 
 from grcl.data.feeds import Samples
 from grcl.data.stream import Stage
-from grcl.memory.pseudo_labels import View, look_at, smoothed
+from grcl.memory.pseudo_labels import UNLABELLED, View, look_at, smoothed
 from grcl.methods.optimizers import Share
 from grcl.networks.classifier import Classifier
 from grcl.runtime.settings import Settings
 from grcl.shapes import Float, Int
-
-UNLABELLED = -1
 
 
 class SelfTrainingSettings(Settings):
