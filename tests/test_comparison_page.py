@@ -20,7 +20,7 @@ from grcl.results.comparison_tables import ACC, BWT, brief_table, differences_ta
 from grcl.results.conflict import conflicts_of
 from grcl.results.families import sweeps
 from grcl.results.figure_kinds import KINDS
-from grcl.results.one_target import choices_table, one_target
+from grcl.results.one_target import one_target, weights_table
 from grcl.results.tables import as_rich
 from grcl.runtime.errors import Refusal
 from made_up import HOSTILE, MadeUp, Matrix, make_gallery, monitor, settings
@@ -323,7 +323,10 @@ def test_the_weight_is_chosen_for_every_target_by_agreement_alone(tmp_path: Path
         MadeUp("grcl", [[0.9, 0.5], [0.9, 0.8]], variant=f"targets={target}", domains=["s", target]).write(tmp_path)
     entries = one_target(Comparison.read(tmp_path))
     assert [entry.label for entry in entries] == ["multi_task", "grcl"]
-    assert choices_table(entries).rows == (("multi_task", "t1", "0.1", "90.0"), ("multi_task", "t2", "1.0", "80.0"))
+    assert weights_table(entries).rows == (
+        ("multi_task", "0.1", "89.0", "61.0", "80.0", "t1"),
+        ("multi_task", "1", "80.0", "70.0", "80.0", "t2"),
+    )
     assert math.isclose(entries[0].source.mean, (0.89 + 0.8) / 2)
     assert math.isclose(entries[0].target.mean, (0.61 + 0.7) / 2)
     assert math.isclose(entries[1].target.mean, 0.8)

@@ -17,7 +17,7 @@ from grcl.ledger_command import identity
 from grcl.methods import METHODS
 from grcl.results.comparison import FinishedRun
 from grcl.results.ledger.claims import CLAIMS
-from grcl.results.ledger.contents import command_of, read_ledger
+from grcl.results.ledger.contents import UNCONFIRMED, command_of, read_ledger
 from grcl.results.ledger.evidence import all_evidence
 from grcl.results.ledger.judging import Outcome, Verdict, positive
 from grcl.results.ledger.kept import as_text, place_of
@@ -326,10 +326,21 @@ def test_plus_must_beat_every_row_of_another_method_and_says_if_it_was_chosen_wi
     desk.over_seeds("mcd", [score + 0.1 for score in HIGH], variant="better=1")
     verdict = desk.verdict("plus_leads")
     assert verdict.outcome == Outcome.CONTRADICTED
+    assert verdict.text == "contradicted (oracle)"
     assert [part.text.partition(":")[0] for part in verdict.parts] == [
         "grcl_plus (oracle) − mcd",
         "grcl_plus (oracle) − mcd, better=1",
     ]
+
+
+def test_plus_without_what_no_rehearsal_confirms_is_judged_by_itself(desk: Desk) -> None:
+    taken_away = ",".join(sorted(UNCONFIRMED))
+    desk.table("grcl_plus", f"grcl_plus {taken_away}", "mcd")
+    desk.over_seeds("grcl_plus", HIGH)
+    desk.over_seeds("grcl_plus", [score - 0.2 for score in LOW], variant=taken_away)
+    desk.over_seeds("mcd", LOW)
+    assert desk.verdict("plus_leads").text == "reproduced"
+    assert desk.verdict("confirmed_plus_leads").text == "contradicted"
 
 
 def test_of_many_comparisons_one_may_fail_by_chance() -> None:
@@ -403,6 +414,20 @@ def test_the_losses_under_a_constraint(rise: float, outcome: Outcome, desk: Desk
         assert (verdict.outcome, len(verdict.parts)) == (outcome, parts)
 
 
+def test_a_loss_that_rises_in_one_stage_has_risen_however_far_it_falls_in_others(desk: Desk) -> None:
+    desk.table("grcl_plus")
+    for seed in range(3):
+        record = result("grcl_plus", acc(0.7), seed)
+        sides = [[0.1, 0.2 + 0.001 * seed], *([0.5, 0.1] for _ in range(3))]
+        losses = [{"source": own, "M": own, "M_1": own} for own in sides]
+        stages = [{**stage, "losses": own} for stage, own in zip(record["stages"], losses, strict=True)]
+        desk.keep({**record, "stages": stages})
+    source, memory, older = desk.verdict("losses_do_not_rise_under_plus").parts
+    assert source.text == "grcl_plus, source: 0.01 − its rise: -0.09 [-0.09, -0.09], the other way round"
+    assert memory.text.replace("memory", "source") == source.text
+    assert older.text == "grcl_plus, older episodes: 0.01 − its rise: +0.41 [+0.41, +0.41]"
+
+
 @pytest.mark.parametrize(
     ("changes", "outcome"), list(zip([[0.02, 0.021], [-0.02, -0.021], [0.03, -0.02], [0.03]], OUTCOMES, strict=True))
 )
@@ -441,7 +466,9 @@ def test_one_target_alone(shift: float, outcome: Outcome, desk: Desk) -> None:
     assert (
         f"| multi_task | {90 - 100 * shift - 0.1:.2f} ± 0.10 | {50 + 100 * shift:.2f} ± 0.00 | 3 | run |" in desk.page
     )
-    assert "| multi_task | mnist | 0.1 | 80.0 |" in desk.page
+    on_source, on_target = 90 - 100 * shift - 0.1, 50 + 100 * shift
+    assert f"| multi_task | 0.1 | {on_source:.1f} | {on_target:.1f} | 80.0 | mnist, mnist_m |" in desk.page
+    assert "| multi_task | 1 | 10.0 | 10.0 | 60.0 | – |" in desk.page
     assert "Kept, and in no table" not in desk.page
     assert "`one mnist 0.1 --seed=N`" in desk.page
     assert "`one mnist 1.0 --seed=N`" not in desk.page

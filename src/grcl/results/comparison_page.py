@@ -9,7 +9,7 @@ from grcl.results.comparison import Comparison, Group
 from grcl.results.comparison_tables import ACC, BWT, differences_table, further_table, main_table
 from grcl.results.figure_kinds import plates
 from grcl.results.latex import as_latex, escaped
-from grcl.results.one_target import choices_table, one_target
+from grcl.results.one_target import one_target, weights_table
 from grcl.results.page import render_page, replace_text
 from grcl.results.run_tables import flattened
 from grcl.results.spreadsheet import as_csv
@@ -48,7 +48,7 @@ def render(comparison: Comparison) -> str:
         "headline": _headline(comparison.main),
         "result_plates": plates(comparison, "bars", "first-target"),
         "one_target_plates": plates(comparison, "one-target"),
-        "choices": choices_table(one_target(comparison)),
+        "weights": weights_table(one_target(comparison)),
         "ablation_plates": plates(comparison, "memory", "epochs"),
         "conflict_plates": plates(comparison, "conflict"),
         "tables": comparison_tables,
@@ -69,9 +69,9 @@ def as_text(comparison: Comparison) -> str:
         parts += [f"## {escaped_markdown(heading(group))}", as_markdown(main_table(group)), NOTE]
         parts += [f"{escaped_markdown(data_note(group))}."] if group.notes else []
         parts += _further(group) if group is comparison.main else []
-    choices = choices_table(one_target(comparison))
-    if choices.rows:
-        parts += ["## Weights chosen without labels", as_markdown(choices)]
+    weights = weights_table(one_target(comparison))
+    if weights.rows:
+        parts += ["## Weights chosen without labels", as_markdown(weights)]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 

@@ -20,8 +20,8 @@ class OneTarget:
     source: Spread
     target: Spread
     chosen: dict[str, Row]
-    is_choice: bool
-    """Whether there were several rows to choose from."""
+    by_weight: dict[float, list[Row]]
+    """The rows to choose from, one per target, by their weight of the contrastive loss."""
 
 
 def one_target(comparison: Comparison) -> list[OneTarget]:
@@ -49,15 +49,21 @@ def agreement(row: Row) -> float:
     return fmean(values) if values else float("-inf")
 
 
-def choices_table(entries: list[OneTarget]) -> Table:
-    """Which weight was chosen for which target, and on what grounds."""
-    rows = [
-        (entry.label, target, str(flat(row.config).get(_weight_key(row))), percent(agreement(row)))
-        for entry in entries
-        if entry.is_choice
-        for target, row in sorted(entry.chosen.items())
+def weights_table(entries: list[OneTarget]) -> Table:
+    """What every weight gives in the mean over the targets, and for which of them it was chosen."""
+    rows = [(entry, weight, found) for entry in entries for weight, found in sorted(entry.by_weight.items())]
+    cells = [
+        (
+            entry.label,
+            f"{weight:g}",
+            *(percent(fmean(run.matrix.values[1, column] for row in found for run in row.runs)) for column in (0, 1)),
+            percent(fmean(map(agreement, found))),
+            ", ".join(sorted(target for target, row in entry.chosen.items() if row in found)) or "–",
+        )
+        for entry, weight, found in rows
+        if len(entry.by_weight) > 1
     ]
-    return Table(("method", "target", "weight", "agreement (%)"), tuple(rows))
+    return Table(("method", "weight", "source (%)", "target (%)", "agreement (%)", "chosen for"), tuple(cells))
 
 
 def _averaged(family: list[Row], candidates: dict[str, list[Row]]) -> OneTarget | None:
@@ -69,7 +75,10 @@ def _averaged(family: list[Row], candidates: dict[str, list[Row]]) -> OneTarget 
     if source is None or target is None:
         return None
     label = family_label(family, ["targets", _weight_key(family[0])])
-    return OneTarget(label, source, target, chosen, any(len(rows) > 1 for rows in candidates.values()))
+    by_weight: dict[float, list[Row]] = {}
+    for row in family:
+        by_weight.setdefault(number(flat(row.config).get(_weight_key(row))), []).append(row)
+    return OneTarget(label, source, target, chosen, by_weight)
 
 
 def _target(row: Row) -> str:

@@ -36,7 +36,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
     """Versions, machine, threads, device, command: for environment.json."""
     return {
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": _platform(),
         "processor": _processor(),
         "packages": {"grcl": __version__, **{name: version(name) for name in _PACKAGES}},
         "commit": _commit(),
@@ -75,6 +75,11 @@ def _commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _platform() -> str:
+    """The system and its C library, whose functions are in the numbers; the kernel is not."""
+    return " ".join(filter(None, (platform.system(), *platform.libc_ver())))
 
 
 def _processor() -> str:

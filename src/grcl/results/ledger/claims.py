@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from grcl.results.comparison import Row
 from grcl.results.comparison_tables import ACC, BWT, Score
-from grcl.results.ledger.contents import LETTER
+from grcl.results.ledger.contents import CONFIRMED, LETTER
 from grcl.results.ledger.evidence import FIRST, GAIN, Evidence
 from grcl.results.ledger.judging import BySeed, Part, Verdict, above, positive
 from grcl.results.ledger.sections import Entry
@@ -54,7 +54,7 @@ def constraints_beat_multi_task(evidence: Evidence) -> Verdict:
 
 
 def losses_do_not_rise(evidence: Evidence) -> Verdict:
-    """The losses on source (Eq. 3), memory (Eq. 6) and its older episodes (Eq. 5) rise by less than 0.01 a stage."""
+    """The losses on source (Eq. 3), memory (Eq. 6) and its older episodes (Eq. 5) rise in no stage by 0.01 or more."""
     return _losses_do_not_rise(evidence, "grcl", LETTER)
 
 
@@ -125,6 +125,11 @@ def plus_leads(evidence: Evidence) -> Verdict:
     return _plus_leads(evidence, "table1")
 
 
+def confirmed_plus_leads(evidence: Evidence) -> Verdict:
+    """The same of GRCL+ without the parts that no rehearsal confirms."""
+    return _plus_leads(evidence, "table1", CONFIRMED)
+
+
 def plus_leads_with_targets_reversed(evidence: Evidence) -> Verdict:
     """The same where the targets come in the opposite order."""
     return _plus_leads(evidence, "reversed")
@@ -165,7 +170,7 @@ CLAIMS = (
         "GRCL is ahead of multi-task, the same objective without constraints: ACC, BWT.", constraints_beat_multi_task
     ),
     Claim(
-        "Under GRCL no loss rises: source (Eq. 3), memory (Eq. 6), its older episodes (Eq. 5); mean over the stages.",
+        "Under GRCL no loss rises: source (Eq. 3), memory (Eq. 6), its older episodes (Eq. 5), in any stage.",
         losses_do_not_rise,
     ),
     Claim(
@@ -179,7 +184,7 @@ CLAIMS = (
         kind="one_target",
     ),
     Claim("A larger memory helps: ACC.", larger_memory_helps, kind="memory", benchmarks=("digits", "domainnet")),
-    Claim("More epochs help: ACC.", more_epochs_help, kind="epochs"),
+    Claim("More epochs help: ACC. (The paper says so of 120 to 240.)", more_epochs_help, kind="epochs"),
     Claim("GRCL has positive backward transfer.", positive_backward_transfer, benchmarks=("office_caltech",)),
     Claim(
         "No domain labels are needed: where stages mix domains, GRCL is ahead of control and source model in ACC.",
@@ -197,6 +202,12 @@ CLAIMS = (
         "Our own: GRCL+ is ahead of every other method of its table in ACC.",
         plus_leads,
         method="grcl_plus",
+        benchmarks=OURS,
+    ),
+    Claim(
+        "Our own: so is GRCL+ without the parts that no rehearsal confirms.",
+        confirmed_plus_leads,
+        method=CONFIRMED,
         benchmarks=OURS,
     ),
     Claim(
@@ -227,7 +238,9 @@ def _losses_do_not_rise(evidence: Evidence, *methods: str) -> Verdict:
 
 
 def _ahead(evidence: Evidence, score: Score, a: str, b: str, kind: str = "table1") -> Part:
-    return above(a, evidence.scores(a, score, kind), b, evidence.scores(b, score, kind))
+    names = (evidence.name_of(method, kind) for method in (a, b))
+    (a, ours), (b, others) = zip(names, (evidence.scores(method, score, kind) for method in (a, b)), strict=True)
+    return above(a, ours, b, others)
 
 
 def _adapts(evidence: Evidence, method: str, kind: str) -> Verdict:
@@ -236,12 +249,13 @@ def _adapts(evidence: Evidence, method: str, kind: str) -> Verdict:
     return Verdict((control, positive(f"{method} − source model", evidence.scores(method, GAIN, kind))))
 
 
-def _plus_leads(evidence: Evidence, kind: str) -> Verdict:
+def _plus_leads(evidence: Evidence, kind: str, name: str = "grcl_plus") -> Verdict:
     """Ahead of every row of another method, also of those with other settings than its first."""
     rows = evidence.entries(kind)
-    plus = next(entry for entry in rows if entry.line.method == "grcl_plus")
+    plus = next(entry for entry in rows if entry.line.speaks_for == name)
     others = [entry for entry in rows if entry.line.method != "grcl_plus"]
-    return Verdict(tuple(above(plus.line.name, _acc(plus), other.line.name, _acc(other)) for other in others))
+    parts = (above(plus.line.name, _acc(plus), other.line.name, _acc(other)) for other in others)
+    return Verdict(tuple(parts), plus.line.oracle)
 
 
 def _acc(entry: Entry) -> BySeed:

@@ -19,6 +19,15 @@ else:
 NAME = "ledger.toml"
 SWEPT = {"memory": "memory.size", "epochs": "training.epochs"}
 LETTER = "grcl to the letter"
+CONFIRMED = "grcl_plus, confirmed"
+# What GRCL+ has by its preset and no rehearsal confirms, each taken away (docs/choosing.md).
+UNCONFIRMED = {
+    "grcl_plus.self_training.first_share=0.9",
+    "grcl_plus.self_training.neighbours=1",
+    "grcl_plus.style=False",
+    "grcl_plus.veil=0.0",
+    "memory.selection=confident",
+}
 
 
 class Line(Settings):
@@ -47,9 +56,12 @@ class Line(Settings):
 
     @property
     def speaks_for(self) -> str:
-        """The method that the claims take it for: without the source's loss in its objective, GRCL to the letter."""
-        is_letter = "grcl.source_weight=0.0" in self.variant.split(",")
-        return LETTER if is_letter else self.method
+        """The method that the claims take it for: without the source's loss in its objective, GRCL to the letter;
+        without all of what no rehearsal confirms, a GRCL+ of its own."""
+        changes = self.variant.split(",")
+        if "grcl.source_weight=0.0" in changes:
+            return LETTER
+        return CONFIRMED if set(changes) >= UNCONFIRMED else self.method
 
 
 class Contents(Settings):

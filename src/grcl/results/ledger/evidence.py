@@ -55,16 +55,21 @@ class Evidence:
         seeds = set.intersection(*(set(row) for row in rows))
         return {seed: fmean(row[seed] for row in rows) for seed in sorted(seeds)}
 
+    def name_of(self, method: str, kind: str = "table1") -> str:
+        """What the row that speaks for a method is called in its table."""
+        entry = self.entry(method, kind)
+        return entry.line.name if entry else method
+
     def rise_of_loss(self, method: str, is_meant: Callable[[str, int], bool]) -> BySeed:
-        """How far a loss under a constraint rises over a stage, by seed: mean over all that are meant, by name and
-        stage."""
+        """How far a loss under a constraint rises over a stage, by seed: the most of all that are meant, by name and
+        stage. In a mean the fall in one stage would hide the rise in another."""
         entry = self.entry(method)
         found = {}
         for run in entry.row.runs if entry and entry.row else ():
             losses = run.files.constraints().items()
             rises = [b - a for name, sides in losses for stage, (a, b) in sides.items() if is_meant(name, stage)]
             if rises:
-                found[run.seed] = fmean(rises)
+                found[run.seed] = max(rises)
         return found
 
 

@@ -33,6 +33,13 @@ class Verdict:
     """A claim on one benchmark."""
 
     parts: tuple[Part, ...]
+    is_oracle: bool = False
+    """Whether it is about a row that was chosen with target labels."""
+
+    @property
+    def text(self) -> str:
+        """The outcome, and whether labels had a part in it."""
+        return f"{self.outcome.value} (oracle)" if self.is_oracle else self.outcome.value
 
     @property
     def outcome(self) -> Outcome:
@@ -62,7 +69,7 @@ def above(a: str, ours: BySeed, b: str, others: BySeed) -> Part:
     if difference is None:
         common = [ours[seed] - others[seed] for seed in ours if seed in others]
         return Part(f"{a} − {b}: {f'{points(common[0])}, one seed' if common else 'no common seed'}")
-    return Part(f"{a} − {b}: {interval(difference)}{'' if difference.is_clear else ', not clear'}", difference)
+    return Part(f"{a} − {b}: {interval(difference)}{_remark(difference)}", difference)
 
 
 def positive(what: str, scores: BySeed, scale: float = 100.0) -> Part:
@@ -72,4 +79,10 @@ def positive(what: str, scores: BySeed, scale: float = 100.0) -> Part:
     difference = paired_difference(scores, dict.fromkeys(scores, 0.0))
     if difference is None:
         return Part(f"{what}: {scale * next(iter(scores.values())):+.2f}, one seed")
-    return Part(f"{what}: {interval(difference, scale)}{'' if difference.is_clear else ', not clear'}", difference)
+    return Part(f"{what}: {interval(difference, scale)}{_remark(difference)}", difference)
+
+
+def _remark(difference: Difference) -> str:
+    if not difference.is_clear:
+        return ", not clear"
+    return "" if difference.mean > 0 else ", the other way round"

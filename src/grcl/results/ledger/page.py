@@ -12,7 +12,7 @@ from grcl.results.ledger.ledger_tables import domains_table, first_target_table,
 from grcl.results.ledger.provenance import provenance
 from grcl.results.ledger.sections import Entry, Section, sections, unlisted
 from grcl.results.ledger.shelf import KeptRow, Shelf
-from grcl.results.one_target import choices_table
+from grcl.results.one_target import weights_table
 from grcl.results.tables import Table, as_markdown, escaped_markdown
 from grcl.runtime.visible import visible
 
@@ -33,9 +33,10 @@ computed from these files, and the paper's are its own (arXiv 2007.12942). Not t
 - A claim is *reproduced* if every comparison that it needs is clear, *contradicted* if one of them is clearly the
   other way round (allowing for how many there are, by Bonferroni), and *not reproduced* if all were run and one is not
   clear: with three seeds and wide intervals that is no proof of the contrary. It *cannot be told* without results of
-  two seeds.
+  two seeds. The comparisons name the row that speaks for a method, the first of its table: with `digits_tuned` the
+  *searched* one. A verdict on a row that was chosen with labels of its targets says *(oracle)*.
 - Nearly all rows have 10 epochs a stage where the paper has 240; the verdicts too, unless a number says otherwise.
-- That a loss does not rise means by less than 0.01 nats a stage; an episode is older from its second stage on.
+- That a loss does not rise means in no stage by 0.01 nats or more; an episode is older from its second stage on.
 - *Steps* and *minutes* are those of all target stages of one run, without stage 0; the minutes are a median over seeds.
 - In a command `DIR` is the folder of the benchmark's images and `N` the seed. The same command gives the same
   accuracies on an equal environment. A row marked *oracle* was chosen with labels of its targets; what was first
@@ -84,7 +85,7 @@ def _outcomes(streams: Sequence[Evidence]) -> Table:
 
 
 def _outcome(claim: Claim, evidence: Evidence) -> str:
-    return claim.judge(evidence).outcome.value if claim.concerns(evidence) else "–"
+    return claim.judge(evidence).text if claim.concerns(evidence) else "–"
 
 
 def _verdict(claim: Claim, evidence: Evidence) -> str:
@@ -92,7 +93,7 @@ def _verdict(claim: Claim, evidence: Evidence) -> str:
     told = [part.text for part in verdict.parts if part.is_run]
     left = len(verdict.parts) - len(told)
     told += [f"{left} of {len(verdict.parts)} comparisons not run"] if left else []
-    return f"- {escaped_markdown(evidence.name)}: **{verdict.outcome.value}**: {escaped_markdown('; '.join(told))}."
+    return f"- {escaped_markdown(evidence.name)}: **{verdict.text}**: {escaped_markdown('; '.join(told))}."
 
 
 def _section(section: Section) -> str:
@@ -110,7 +111,7 @@ def _section(section: Section) -> str:
 def _tables(section: Section) -> Iterator[Table]:
     if section.is_one_target:
         yield one_target_table(section)
-        yield from _if_filled(choices_table([entry.alone for entry in section.entries if entry.alone]))
+        yield from _if_filled(weights_table([entry.alone for entry in section.entries if entry.alone]))
         return
     yield results_table(section)
     if section.contents.paper not in SWEPT:
