@@ -18,6 +18,7 @@ from grcl.data.images import ImageArray, Joined
 from grcl.data.stream import Domain, DomainStream, Labelled, Stage, join
 from grcl.methods import METHODS
 from grcl.networks.classifier import Classifier
+from grcl.runtime.errors import Refusal
 from grcl.runtime.seeding import derive, generator, seed_everything
 
 CPU = torch.device("cpu")
@@ -111,6 +112,12 @@ def test_a_pass_visits_every_image_once_but_for_a_short_rest(count: int, batch_s
         assert len(set(visited)) == len(visited) == steps * size
         orders.append(visited)
     assert count < 10 or orders[0] != orders[1]
+
+
+def test_a_batch_smaller_than_the_processes_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grcl.runtime.distributed.world_size", lambda: 4)
+    with pytest.raises(Refusal, match=r"batch_size = 3 is less than the number of processes \(4\); start fewer"):
+        _ = feeder(Feed("source", ImageArray(numbered(50))), batch_size=3).sizes
 
 
 @pytest.mark.parametrize(("clock", "batch_size", "steps"), [(100, 10, 10), (109, 10, 10), (9, 10, 1), (1, 1, 1)])

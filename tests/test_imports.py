@@ -12,7 +12,7 @@ ORDER = [
     ["data", "benchmarks"],
     ["evaluate"],
     ["memory"],
-    ["monitors", "methods"],
+    ["methods"],
     ["config", "alarms"],
     ["journal"],
     ["loop"],

@@ -42,6 +42,18 @@ def corner(data: Data, file: str) -> list[int]:
     return pixels
 
 
+def test_classes_come_in_the_order_asked_for_from_a_folder_as_from_arrays(folder: Path) -> None:
+    for name in "abc":
+        colour(folder / name / "one.png")
+    assert read_labelled(folder, READING).classes == ("a", "b", "c")
+    asked = read_labelled(folder, READING, classes=("c", "x", "a"))
+    assert asked.classes == ("c", "a", "b")
+    assert asked.labels is not None
+    assert [asked.classes[place] for place in asked.labels] == [Path(file).parts[0] for file in asked.files]
+    pixels = torch.zeros(3, 3, 16, 16, dtype=torch.uint8)
+    assert read_labelled(pixels, READING, labels=["a", "b", "c"], classes=("c", "x", "a")).classes == asked.classes
+
+
 def test_every_kind_of_image_is_read(folder: Path) -> None:
     plain = Image.new("RGB", (32, 32), (200, 100, 50))
     plain.convert("L").save(folder / "grey.png")

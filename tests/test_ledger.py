@@ -414,6 +414,18 @@ def test_the_losses_under_a_constraint(rise: float, outcome: Outcome, desk: Desk
         assert (verdict.outcome, len(verdict.parts)) == (outcome, parts)
 
 
+def test_a_loss_that_is_no_number_leaves_its_claim_open(desk: Desk) -> None:
+    desk.table("grcl_plus")
+    for seed in range(3):
+        record = result("grcl_plus", acc(0.7), seed)
+        losses = [{"source": sides} for sides in ([0.1, 0.1], [0.1, None], [None, None], [0.2, 0.1])]
+        stages = [{**stage, "losses": own} for stage, own in zip(record["stages"], losses, strict=True)]
+        desk.keep({**record, "stages": stages})
+    verdict = desk.verdict("losses_do_not_rise_under_plus")
+    assert verdict.outcome == Outcome.OPEN
+    assert verdict.parts[0].text == "grcl_plus, source: 0.01 − its rise: no results"
+
+
 def test_a_loss_that_rises_in_one_stage_has_risen_however_far_it_falls_in_others(desk: Desk) -> None:
     desk.table("grcl_plus")
     for seed in range(3):

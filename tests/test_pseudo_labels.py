@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from grcl.memory.pseudo_labels import View, class_means, cluster, matched_labels, smoothed
+from grcl.memory.pseudo_labels import View, class_means, cluster, cluster_by_class, matched_labels, smoothed
 
 Array = NDArray[np.float64]
 seeds = st.integers(0, 2**31 - 1)
@@ -206,3 +206,24 @@ def test_means_keep_the_order_of_what_is_rounded_to_one() -> None:
     view = View(directions, torch.stack([odds.repeat_interleave(4), torch.zeros(8).double()], dim=1))
     assert (view.confidence == 1).all()
     torch.testing.assert_close(smoothed(view, 2).certainty, odds.repeat_interleave(4))
+
+
+@pytest.mark.parametrize("missing", range(4))
+def test_a_class_that_the_source_lacks_is_found_where_the_classifier_sees_it_and_nowhere_else(missing: int) -> None:
+    """From zero, which may be nearer to a cloud than a mean that has shifted, it took over other classes."""
+    labels = torch.arange(200) % 4
+    features = blobs(labels, 0, spread=0.5) + 3  # a strong shift: all clouds lie off the source's
+    start = 4 * torch.eye(4).double()
+    start[missing] = 0
+    sees = View(features, 9.0 * torch.eye(4)[labels])
+    assert torch.equal(cluster_by_class(sees, start), labels)
+    blind = View(features, 9.0 * torch.eye(4)[(missing + 1) % 4].expand(200, -1))
+    found = cluster_by_class(blind, start)
+    assert missing not in found
+    assert torch.equal(found[labels != missing], labels[labels != missing])
+
+
+@given(seeds)
+def test_from_means_of_all_classes_it_is_plain_k_means(seed: int) -> None:
+    view, start = View(points(seed, 30), points(seed + 1, 30, 5)), points(seed + 2, 5)
+    assert torch.equal(cluster_by_class(view, start), cluster(view.features, start))

@@ -118,7 +118,7 @@ def test_a_large_set_is_thinned_by_class_until_it_fits_into_memory(monkeypatch: 
 
 
 def test_a_class_that_cannot_be_cut_in_five_is_refused_with_the_remedy() -> None:
-    with pytest.raises(Refusal, match="a class has 4 images only; choose on more labelled images"):
+    with pytest.raises(Refusal, match="the rarest has only 4; choose on more labelled images"):
         rehearsal(stream_of("white", split=Split(train=16)))
 
 

@@ -22,13 +22,13 @@ def prepare(settings: LearnerSettings) -> Plan:
     device = choose_device(training.device)
     distributed.start(device.type)
     return Plan(
-        training.epochs,
-        training.batch_size,
-        settings.seed,
-        device,
-        training.log_every,
-        training.checkpoint_seconds,
-        training.micro_batch,
+        epochs=training.epochs,
+        batch_size=training.batch_size,
+        seed=settings.seed,
+        device=device,
+        log_every=training.log_every,
+        checkpoint_seconds=training.checkpoint_seconds,
+        micro_batch=training.micro_batch,
     )
 
 

@@ -21,7 +21,6 @@ from grcl.journal import Journal
 from grcl.loop import Operator, Plan, Task, train
 from grcl.memory.episodic import Episode, remember
 from grcl.methods import METHODS, Method
-from grcl.monitors import monitor
 from grcl.networks import input_size
 from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.results.report import write_report
@@ -112,14 +111,14 @@ class Experiment:
             begin_stage(self.method, stage, self.settings, saved["method"])
             return int(saved["step"])
         begin_stage(self.method, stage, self.settings)
-        self.before = monitor(look(self.method, stage))
+        self.before = look(self.method, stage).monitors()
         journal.begin_stage()
         return 0
 
     def _remember(self, stage: Stage, journal: Journal) -> None:
         """UpdateMemory of Algorithm 1, and what there is to tell about the stage."""
         sight = look(self.method, stage)
-        after = monitor(sight)
+        after = sight.monitors()
         for when, values in (("before", self.before), ("after", after)):
             journal.log.write("monitor", stage=stage.index, when=when, values=values["target"])
         for name, value in self.before["constraints"].items():
@@ -167,7 +166,7 @@ def open_stream(settings: RunSettings) -> DomainStream:
 
 
 def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:
-    """Tell once where a batch or the memory asks for more images than a domain has, or a contrast for more keys."""
+    """Tell once where a batch or the memory asks for more images than a domain has."""
     smallest = min(stream.domains, key=lambda domain: len(domain.train))
     asked = {"training.batch_size": settings.training.batch_size, "memory.size": settings.memory.size}
     for name, size in asked.items():
@@ -176,12 +175,6 @@ def warn_of_clamping(settings: RunSettings, stream: DomainStream) -> None:
                 "%s = %d is clamped where a domain has fewer images (%s: %d)",
                 *(name, size, smallest.name, len(smallest.train)),
             )
-    contrast = getattr(settings.own, "contrast", None)
-    first = stream.targets[0] if stream.targets else ()
-    keys = sum(len(domain.train) for domain in (*stream.sources, *first))
-    if contrast is not None and contrast.negatives > keys:
-        name = f"{settings.method}.contrast.negatives"
-        logger.warning("%s = %d is clamped where the bank has fewer keys (stage 1: %d)", name, contrast.negatives, keys)
 
 
 def describe_data(stream: DomainStream) -> dict[str, Any]:

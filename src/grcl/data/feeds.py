@@ -89,6 +89,9 @@ class Feeder:
             if len(feed.images) < processes:
                 few = f"{feed.name} has fewer images ({len(feed.images)}) than there are processes ({processes})"
                 raise Refusal(f"{few}; start fewer processes")
+        if self.batch_size < processes:
+            few = f"training.batch_size = {self.batch_size} is less than the number of processes ({processes})"
+            raise Refusal(f"{few}; start fewer processes, or take larger batches")
         sizes = {feed.name: min(self.batch_size, len(feed.images)) for feed in self.feeds}
         return {name: size - size % processes for name, size in sizes.items()}
 

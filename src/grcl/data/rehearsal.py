@@ -51,7 +51,7 @@ def _parts(labelled: Labelled) -> tuple[Labelled, Labelled, Labelled]:
     rarest = int(labelled.labels.unique(return_counts=True)[1].min())
     if rarest < _FIFTHS:
         raise Refusal(
-            f"a rehearsal cuts every class of the source in five, and a class has {rarest} images only; "
+            f"a rehearsal cuts every class of the source in five, and the rarest has only {rarest}; "
             "choose on more labelled images, or without --rehearse"
         )
     order = torch.randperm(len(labelled), generator=generator(0, "rehearsal"))

@@ -70,7 +70,9 @@ def read_labelled(given: Any, reading: Reading, labels: Any = None, classes: Seq
     if _is_place(given):
         if labels is not None:
             raise Refusal("a folder's classes are the names of its folders; give labels with arrays only")
-        return _only_present(_of_files(list_labelled(Path(given)), reading))
+        data = _of_files(list_labelled(Path(given)), reading)
+        wanted = tuple(dict.fromkeys([*(classes or ()), *data.classes]))
+        return _only_present(data.among(wanted)[0] if classes else data)
     if isinstance(given, tuple) and len(given) == 2 and labels is None:
         given, labels = given
     pixels, found, name = _pixels(given, reading)

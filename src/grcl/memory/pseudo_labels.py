@@ -93,8 +93,17 @@ def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k featu
     return labels
 
 
+def cluster_by_class(target: View, start: Float[Tensor, "classes features"]) -> Int[Tensor, " n"]:
+    """k-means from the source's class means. A class that the source lacks starts where the classifier sees it in the
+    target; one that it sees nowhere names no image."""
+    is_missing = ~start.any(dim=1, keepdim=True)
+    start = torch.where(is_missing, class_means(target.features, target.classes, start), start)
+    classes = torch.nonzero(start.any(dim=1))[:, 0]
+    return classes[cluster(target.features, start[classes])]
+
+
 def source_means(view: View, labels: Int[Tensor, " n"]) -> Float[Tensor, "classes features"]:
-    """Where k-means starts: the class means of the source, so that cluster k is class k."""
+    """Where k-means starts: the source's class means, so that cluster k is class k; zeros for a class it lacks."""
     start = torch.zeros(view.scores.shape[1], view.features.shape[1], device=view.features.device)
     return class_means(view.features, labels.to(start.device), start)
 

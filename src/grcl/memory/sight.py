@@ -6,7 +6,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from grcl.data.stream import Labelled, Stage
-from grcl.memory.pseudo_labels import Model, View, cluster, look_at, source_means
+from grcl.evaluate import mean_entropy
+from grcl.memory.pseudo_labels import Model, View, cluster_by_class, look_at, source_means
 from grcl.shapes import Int
 
 
@@ -15,7 +16,7 @@ class Sight(NamedTuple):
 
     target: View
     clusters: Int[Tensor, " n"]
-    """k-means labels of the target, by the source's class means."""
+    """k-means labels of the target, started at the source's class means (Sec. 3.2)."""
     losses: dict[str, float]
     """L_ce on the source, on M and on each M_k: one side of Eq. 5 to 7."""
 
@@ -23,6 +24,11 @@ class Sight(NamedTuple):
     def agreement(self) -> float:
         """How often k-means and the classifier give the same label."""
         return float((self.clusters == self.target.classes).double().mean())
+
+    def monitors(self) -> dict[str, dict[str, float]]:
+        """What is written down before and after every stage: how sure the model is, and both sides of the promises."""
+        target = {"entropy": mean_entropy(self.target.scores), "agreement": self.agreement}
+        return {"target": target, "constraints": self.losses}
 
 
 def look_over(model: Model, stage: Stage) -> Sight:
@@ -37,7 +43,7 @@ def look_over(model: Model, stage: Stage) -> Sight:
         losses["M"] = sum(loss * size for loss, size in zip(episodes, sizes, strict=True)) / sum(sizes)
     losses |= {f"M_{k}": loss for k, loss in enumerate(episodes, start=1)}
     target = look_at(model, stage.target)
-    return Sight(target, cluster(target.features, start), losses)
+    return Sight(target, cluster_by_class(target, start), losses)
 
 
 def _loss(view: View, labelled: Labelled) -> float:

@@ -1,5 +1,6 @@
 """The contrastive part that several methods share: projector g, feature bank B_t and InfoNCE over them (Sec. 3.1)."""
 
+import logging
 import math
 from collections.abc import Iterator
 from typing import Literal
@@ -19,6 +20,8 @@ from grcl.methods.optimizers import Share
 from grcl.networks.classifier import Classifier
 from grcl.runtime.settings import Settings
 from grcl.shapes import Bool, Float, Int
+
+logger = logging.getLogger(__name__)
 
 
 class ContrastSettings(Settings):
@@ -53,6 +56,7 @@ class Contrast(nn.Module):
     def __init__(self, settings: ContrastSettings, feature_size: int) -> None:
         super().__init__()
         self.settings = settings
+        self.has_warned = False
         self.projector = nn.Sequential(
             nn.Linear(feature_size, settings.hidden, bias=False),
             nn.ReLU(),
@@ -68,12 +72,20 @@ class Contrast(nn.Module):
     def begin(self, stage: Stage) -> None:
         """Make room for the keys of this stage."""
         instances = len(stage.union(self.settings.bank_holds_memory))
+        self._warn_of_clamping(stage.index, instances)
         device = next(self.projector.parameters()).device
         self.bank = FeatureBank(instances, self.settings.size, self.settings.key_momentum).to(device)
         if self.settings.same_class != "negative":
             memory = stage.memory if self.settings.bank_holds_memory else ()
             known = torch.cat([stage.source.labels, *(episode.labels for episode in memory)])
             self.register_buffer("labels", F.pad(known, (0, instances - len(known)), value=UNLABELLED).to(device))
+
+    def _warn_of_clamping(self, stage: int, keys: int) -> None:
+        """Tell once where there are fewer keys than negatives to be drawn."""
+        if keys < self.settings.negatives and not self.has_warned:
+            text = "contrast.negatives = %d is clamped where the bank has fewer keys (stage %d: %d)"
+            logger.warning(text, self.settings.negatives, stage, keys)
+            self.has_warned = True
 
     def label_target(self, labels: Int[Tensor, " target"]) -> None:
         """The target's own labels, as far as it has any."""

@@ -238,9 +238,8 @@ def _losses_do_not_rise(evidence: Evidence, *methods: str) -> Verdict:
 
 
 def _ahead(evidence: Evidence, score: Score, a: str, b: str, kind: str = "table1") -> Part:
-    names = (evidence.name_of(method, kind) for method in (a, b))
-    (a, ours), (b, others) = zip(names, (evidence.scores(method, score, kind) for method in (a, b)), strict=True)
-    return above(a, ours, b, others)
+    ours, others = evidence.scores(a, score, kind), evidence.scores(b, score, kind)
+    return above(evidence.name_of(a, kind), ours, evidence.name_of(b, kind), others)
 
 
 def _adapts(evidence: Evidence, method: str, kind: str) -> Verdict:

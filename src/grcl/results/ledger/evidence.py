@@ -1,5 +1,6 @@
 """What is kept of one benchmark with one preset, measured by seed for the claims."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import fmean
@@ -62,15 +63,15 @@ class Evidence:
 
     def rise_of_loss(self, method: str, is_meant: Callable[[str, int], bool]) -> BySeed:
         """How far a loss under a constraint rises over a stage, by seed: the most of all that are meant, by name and
-        stage. In a mean the fall in one stage would hide the rise in another."""
+        stage. In a mean the fall in one stage would hide the rise in another. Nothing if any is no number."""
         entry = self.entry(method)
         found = {}
         for run in entry.row.runs if entry and entry.row else ():
             losses = run.files.constraints().items()
             rises = [b - a for name, sides in losses for stage, (a, b) in sides.items() if is_meant(name, stage)]
             if rises:
-                found[run.seed] = max(rises)
-        return found
+                found[run.seed] = max(rises) if all(map(math.isfinite, rises)) else math.nan
+        return {} if any(map(math.isnan, found.values())) else found
 
 
 def all_evidence(sections: Iterable[Section]) -> list[Evidence]:
