@@ -22,8 +22,7 @@ ORDER = [
     ["learner"],
     ["comparison_plan", "engines"],
     ["compare"],
-    ["learner_output"],
-    ["comparison_command", "data_command", "learner_command", "ledger_command"],
+    ["commands"],
     ["cli", "__main__", "__init__"],
 ]
 RANK = {name: rank for rank, group in enumerate(ORDER) for name in group}
@@ -61,8 +60,7 @@ def test_results_need_only_the_runtime() -> None:
     needed = {name for path in (SOURCE / "results").rglob("*.py") for name in imported(path)}
     assert needed <= {"results", "runtime", "shapes"}
     users = {part_of(path) for path in SOURCE.rglob("*.py") if "results" in imported(path)}
-    commands = {"comparison_command", "data_command", "learner_output", "ledger_command", "cli"}
-    assert users <= {"results", "run", "learner", "compare", *commands, "__init__"}
+    assert users <= {"results", "run", "learner", "compare", "commands", "cli", "__init__"}
 
 
 def test_only_gradients_differentiate() -> None:

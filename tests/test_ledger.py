@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from grcl.cli import _run_parser, main
+from grcl.commands.ledger import identity
 from grcl.config import resolve, variant
 from grcl.flags import parse, peek
-from grcl.ledger_command import identity
 from grcl.methods import METHODS
 from grcl.results.comparison import FinishedRun
 from grcl.results.ledger.claims import CLAIMS

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grcl.commands.learner import COMMANDS as LEARNER_COMMANDS
+from grcl.commands.learner import WORDS
 from grcl.flags import Parser, add_setting_flags, experiment_parser, parse, peek
-from grcl.learner_command import COMMANDS as LEARNER_COMMANDS
-from grcl.learner_command import WORDS
 from grcl.runtime.errors import Failure, Refusal
 from grcl.runtime.plugins import load_plugins
 from grcl.runtime.visible import visible
@@ -82,14 +82,14 @@ def run_command(arguments: list[str]) -> None:
 
 def compare_command(arguments: list[str]) -> None:
     """`grcl compare`."""
-    from grcl.comparison_command import compare_command
+    from grcl.commands.comparison import compare_command
 
     compare_command(arguments, COMMANDS["compare"][1])
 
 
 def choose_command(arguments: list[str]) -> None:
     """`grcl choose`."""
-    from grcl.comparison_command import choose_command
+    from grcl.commands.comparison import choose_command
 
     choose_command(arguments, COMMANDS["choose"][1])
 
@@ -112,14 +112,14 @@ def figure_command(arguments: list[str]) -> None:
 
 def data_command(arguments: list[str]) -> None:
     """`grcl data`."""
-    from grcl.data_command import data_command
+    from grcl.commands.data import data_command
 
     data_command(arguments, COMMANDS["data"][1])
 
 
 def ledger_command(arguments: list[str]) -> None:
     """`grcl ledger`."""
-    from grcl.ledger_command import ledger_command
+    from grcl.commands.ledger import ledger_command
 
     ledger_command(arguments, COMMANDS["ledger"][1])
 

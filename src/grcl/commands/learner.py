@@ -41,9 +41,9 @@ WORDS = {
 
 def fit_command(arguments: list[str]) -> None:
     """`grcl fit`."""
+    from grcl.commands.learner_output import tell
     from grcl.config import read_preset, resolve_learner
     from grcl.learner.defaults import USUAL_METHOD
-    from grcl.learner_output import tell
 
     named = _peek(arguments)
     parser = _training_parser("fit")
@@ -67,7 +67,7 @@ def fit_command(arguments: list[str]) -> None:
 
 def adapt_command(arguments: list[str]) -> None:
     """`grcl adapt`."""
-    from grcl.learner_output import tell_adapt
+    from grcl.commands.learner_output import tell_adapt
 
     named = _peek(arguments)
     parser = _training_parser("adapt")
@@ -95,7 +95,7 @@ def adapt_command(arguments: list[str]) -> None:
 
 def evaluate_command(arguments: list[str]) -> None:
     """`grcl evaluate`."""
-    from grcl.learner_output import evaluation_as_json, tell_evaluation, write_json
+    from grcl.commands.learner_output import evaluation_as_json, tell_evaluation, write_json
 
     parser = _parser("evaluate")
     parser.add_argument("folder", metavar="FOLDER", help="a folder with a folder of images for each class")
@@ -110,8 +110,8 @@ def evaluate_command(arguments: list[str]) -> None:
 
 def predict_command(arguments: list[str]) -> None:
     """`grcl predict`. Files are called as they were named: from the root, or from where the user is."""
+    from grcl.commands.learner_output import write_predictions
     from grcl.learner.folders import common_folder
-    from grcl.learner_output import write_predictions
 
     parser = _parser("predict")
     parser.add_argument("files", nargs="+", type=Path, metavar="FILES", help="images, or folders of images")
@@ -126,7 +126,7 @@ def predict_command(arguments: list[str]) -> None:
 
 def history_command(arguments: list[str]) -> None:
     """`grcl history`."""
-    from grcl.learner_output import tell_history, write_json
+    from grcl.commands.learner_output import tell_history, write_json
 
     parser = _parser("history")
     parser.add_argument("--json", action="store_true", help="for programs, with all settings and monitors")
@@ -140,7 +140,7 @@ def history_command(arguments: list[str]) -> None:
 
 def rollback_command(arguments: list[str]) -> None:
     """`grcl rollback`."""
-    from grcl.learner_output import tell
+    from grcl.commands.learner_output import tell
 
     parser = _changing_parser("rollback")
     parser.add_argument("--to", type=int, required=True, metavar="N", help="the number of an entry; see grcl history")
@@ -152,7 +152,7 @@ def rollback_command(arguments: list[str]) -> None:
 
 def forget_command(arguments: list[str]) -> None:
     """`grcl forget`."""
-    from grcl.learner_output import tell
+    from grcl.commands.learner_output import tell
 
     parser = _changing_parser("forget")
     parser.add_argument(
@@ -166,7 +166,7 @@ def forget_command(arguments: list[str]) -> None:
 
 def export_command(arguments: list[str]) -> None:
     """`grcl export`."""
-    from grcl.learner_output import tell
+    from grcl.commands.learner_output import tell
 
     endings = {"onnx": ".onnx", "export": ".pt2", "safetensors": ".safetensors"}
     parser = _parser("export")
@@ -280,8 +280,8 @@ def _at_work(state: Path) -> Iterator["Learner"]:
 
 
 def _report(given: argparse.Namespace) -> None:
+    from grcl.commands.learner_output import tell
     from grcl.learner.state_report import write_state_report
-    from grcl.learner_output import tell
 
     tell(f"report: {write_state_report(given.state, thumbnails=not given.no_thumbnails)}")
 
