@@ -303,13 +303,17 @@ def test_a_sweep_is_judged_by_the_largest_value_that_has_seeds_to_judge_by(desk:
         ("plus_leads", "table1"),
         ("plus_leads_with_targets_reversed", "reversed"),
         ("plus_leads_on_mixed_stages", "compound"),
+        ("confirmed_plus_leads", "table1"),
+        ("confirmed_plus_leads_with_targets_reversed", "reversed"),
+        ("confirmed_plus_leads_on_mixed_stages", "compound"),
     ],
 )
 def test_plus_is_judged_in_every_kind_of_stream(
     claim: str, kind: str, scores: list[float], outcome: Outcome, desk: Desk
 ) -> None:
-    desk.table("grcl_plus", "grcl", "mcd", paper=kind)
-    desk.over_seeds("grcl_plus", scores)
+    variant = ",".join(sorted(UNCONFIRMED)) if claim.startswith("confirmed") else ""
+    desk.table(f"grcl_plus {variant}".strip(), "grcl", "mcd", paper=kind)
+    desk.over_seeds("grcl_plus", scores, variant=variant)
     for other in ("grcl", "mcd"):
         desk.over_seeds(other, [0.77, 0.771, 0.772])
     verdict = desk.verdict(claim)
@@ -838,10 +842,10 @@ def test_the_command_of_a_kept_result_gives_its_settings(path: Path) -> None:
     assert {key: found[key] for key in wanted} == wanted
 
 
-def test_presets_are_judged_apart(desk: Desk) -> None:
+def test_settings_are_judged_apart(desk: Desk) -> None:
     """What a preset of ours shows says nothing of the paper's, nor the other way round."""
     desk.table("grcl", "source_continued")
-    desk.table("grcl_plus tuned", "grcl tuned", "source_continued tuned", preset="tuned")
+    desk.table("grcl_plus tuned", "grcl tuned", "source_continued tuned", setting="preset tuned")
     for method, own, tuned in (("grcl", [0.7, 0.701], [0.8, 0.801]), ("source_continued", [0.8, 0.81], [0.7, 0.71])):
         desk.over_seeds(method, own)
         desk.over_seeds(method, tuned, variant="tuned")

@@ -101,8 +101,9 @@ class RunSettings(LearnerSettings):
     targets: tuple[str, ...] = ()
     """The unlabelled domains in their order; a+b mixes two in one stage."""
     rehearse: bool = False
-    """Rehearse on the source alone: one half of its images is the source, the other half, under shifts that are known,
-    every target; so accuracies tell settings apart while no label of a target is used. It takes no targets."""
+    """Rehearse on the source alone: two fifths of its training images are the source, two fifths, under shifts that are
+    known, every target, and the last fifth tests; so accuracies tell settings apart while no label of a target is
+    used. It takes no targets."""
     split: Split = Split()
 
 

@@ -71,8 +71,9 @@ class Contents(Settings):
     """Its heading."""
     benchmark: str
     """The benchmark of its rows."""
-    preset: str = ""
-    """Their preset, if it is not the benchmark's own; the claims are judged for each apart."""
+    setting: str = ""
+    """What its rows have in common and those of the paper's numbers have not, such as a preset of ours; the claims are
+    judged for each apart."""
     paper: Literal["table1", "memory", "epochs", "one_target", "compound", "reversed", "none"] = "none"
     """Which of the paper's results it goes with: Table 1, one of the two ablations, the figure on one target alone, the
     claim on compound stages, or with none of them: a stream reversed, and "none" for our own ablations. The rows of the

@@ -1,4 +1,4 @@
-"""What is kept of one benchmark with one preset, measured by seed for the claims."""
+"""What is kept of one benchmark in one setting, measured by seed for the claims."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -13,16 +13,16 @@ from grcl.results.ledger.sections import Entry, Section
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is kept of one benchmark with one preset."""
+    """All that is kept of one benchmark in one setting, such as a preset of ours; the paper's numbers have no name."""
 
     benchmark: str
-    preset: str
+    setting: str
     sections: tuple[Section, ...]
 
     @property
     def name(self) -> str:
         """What it is called on the page."""
-        return f"{self.benchmark}, preset {self.preset}" if self.preset else self.benchmark
+        return ", ".join(filter(None, (self.benchmark, self.setting)))
 
     @property
     def is_there(self) -> bool:
@@ -75,10 +75,10 @@ class Evidence:
 
 
 def all_evidence(sections: Iterable[Section]) -> list[Evidence]:
-    """By benchmark and preset, in the order of their tables."""
+    """By benchmark and setting, in the order of their tables."""
     grouped: dict[tuple[str, str], list[Section]] = {}
     for section in sections:
-        grouped.setdefault((section.contents.benchmark, section.contents.preset), []).append(section)
+        grouped.setdefault((section.contents.benchmark, section.contents.setting), []).append(section)
     return [Evidence(*stream, tuple(found)) for stream, found in grouped.items()]
 
 
