@@ -172,7 +172,7 @@ def test_clamping_warns_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert warnings == [
         "WARNING: training.batch_size = 4000 is clamped where a domain has fewer images (white: 96)",
         "WARNING: memory.size = 500 is clamped where a domain has fewer images (white: 96)",
-        "WARNING: contrast.negatives = 1024 is clamped where the bank has fewer keys (stage 1: 192)",
+        "WARNING: the contrast's negatives (1024) are clamped where the bank has fewer keys (stage 1: 192)",
     ]
 
 

@@ -297,7 +297,8 @@ def test_sweeps_hold_all_else_equal(tmp_path: Path) -> None:
     for size in (256, 512):
         MadeUp("grcl", matrix(size / 1000, 0.5), variant=f"memory.size={size}", settings=settings(size)).write(tmp_path)
         MadeUp("gra", matrix(0.5, 0.5), variant=f"memory.size={size}", settings=settings(size)).write(tmp_path)
-    MadeUp("grcl", matrix(0.9, 0.5), variant="x", settings=settings(1024, grcl={"source_weight": 0.0})).write(tmp_path)
+    other = settings(1024, grcl={"source_weight": 0.0})
+    MadeUp("grcl", matrix(0.9, 0.5), variant="grcl.source_weight=0.0", settings=other).write(tmp_path)
     (group,) = Comparison.read(tmp_path).groups
     found = {
         sweep.label: [(value, round(each.mean, 4)) for value, each in sweep.points]

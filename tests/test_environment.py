@@ -1,5 +1,6 @@
 """What a run tells about the machine it ran on."""
 
+import platform
 import subprocess
 import sys
 
@@ -25,6 +26,13 @@ def test_a_run_that_moved_tells_where_it_was() -> None:
     back = gone_on_in(there, gone_on_in(elsewhere, moved))
     assert back["processor"] == "another"
     assert back["earlier"] == [{key: place[key] for key in DECISIVE} for place in (here, elsewhere)]
+
+
+def test_the_kernel_is_not_among_what_decides() -> None:
+    """Another kernel gives the same numbers; a result that named it would be another for every machine."""
+    told = describe_environment(torch.device("cpu"))["platform"]
+    assert told.startswith(platform.system())
+    assert platform.release() not in told
 
 
 def test_the_peak_is_what_was_held_though_it_is_held_no_more() -> None:

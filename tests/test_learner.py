@@ -15,6 +15,7 @@ import tiny
 from grcl.learner.defaults import defaults, gentle
 from grcl.learner.fitting import settings_for_source
 from grcl.learner.learner import Learner
+from grcl.learner.source import remembered_source
 from grcl.learner.verdict import Verdict
 from grcl.methods import METHODS
 from grcl.runtime.errors import Refusal
@@ -121,6 +122,17 @@ def test_the_form_of_the_images_changes_nothing(form: str, forms: dict[str, tupl
     other.fit(*forms[form], classes=tiny.CLASSES, settings=quick)
     assert_equal_weights(plain, other)
     assert other.score(*forms[form]) == plain.score(*forms["tensor"]) == plain.score(*forms["folder"])
+
+
+def test_the_source_is_found_again_with_the_classes_in_the_order_of_the_fit(tmp_path: Path) -> None:
+    """Read in the order of its folders, every image would have another's class in all later stages."""
+    learner, order = Learner(tmp_path / "state"), tiny.CLASSES[::-1]
+    learner.fit(write_labelled(tmp_path / "white", "white"), classes=order, settings=QUICK)
+    present = learner._present()
+    found = remembered_source(present.state, present.facts, present.reading)
+    assert found.classes == order
+    assert found.labels is not None
+    assert [found.classes[label] for label in found.labels.tolist()] == [Path(file).parent.name for file in found.files]
 
 
 def test_grey_arrays_and_other_sizes_are_understood(learner: Learner) -> None:

@@ -25,6 +25,7 @@ from grcl.results.ledger.ledger_tables import domains_table, first_target_table,
 from grcl.results.ledger.page import ledger_page
 from grcl.results.ledger.sections import Section, sections
 from grcl.results.ledger.shelf import Shelf
+from grcl.results.ledger.summary import summary_table
 from grcl.results.paper import Figure
 from grcl.results.run_files import RunFiles
 from grcl.results.spread import Spread
@@ -153,6 +154,26 @@ def test_ours_beside_the_papers(desk: Desk) -> None:
     assert row_of(section, "source_only")["status"] == "–"
     assert row_of(section, "dann")["status"] == "not run"
     assert row_of(section, "dann")["paper: ACC"] == "74.56 ± 0.14"
+
+
+def test_every_stream_at_a_glance(desk: Desk) -> None:
+    """The best of the others is that of the highest mean in any of its rows; what was not run stands in no line."""
+    desk.table("source_only", "mcd", "mcd better=1", "grcl", "grcl_plus", "grcl_plus more=1", "source_only all=1")
+    desk.table("grcl 10 10", paper="epochs")
+    desk.table("grcl_plus mixed=1", "source_only", paper="compound")
+    desk.table("grcl_plus reversed=1", paper="reversed")
+    desk.over_seeds("source_only", [0.6, 0.62])
+    desk.over_seeds("mcd", [0.7, 0.7])
+    desk.over_seeds("mcd", [0.7, 0.74], variant="better=1")
+    desk.over_seeds("grcl", [0.71, 0.71])
+    desk.over_seeds("grcl_plus", [0.8, 0.82], [0.01, 0.01])
+    desk.over_seeds("grcl_plus", [0.9, 0.9], variant="more=1")
+    desk.keep(result("source_only", [[0.95] * 5], variant="all=1", stages=[list(DIGITS)]))
+    first, second = summary_table(desk.sections).rows
+    assert first[:3] == ("the table1", "61.00 ± 1.41", "72.00 ± 2.83 (mcd, better=1)")
+    assert first[3:] == ("71.00 ± 0.00", "81.00 ± 1.41", "+1.00 ± 0.00", "95.00")
+    assert second == ("the compound", "61.00 ± 1.41", "–", "–", "–", "–", "–")
+    assert "| the table1 | 61.00 ± 1.41 |" in desk.page
 
 
 @pytest.mark.parametrize(
@@ -427,7 +448,7 @@ def test_a_loss_that_is_no_number_leaves_its_claim_open(desk: Desk) -> None:
         desk.keep({**record, "stages": stages})
     verdict = desk.verdict("losses_do_not_rise_under_plus")
     assert verdict.outcome == Outcome.OPEN
-    assert verdict.parts[0].text == "grcl_plus, source: 0.01 − its rise: no results"
+    assert verdict.parts[0].text == "grcl_plus, largest rise of the loss on the source: no number with seed 0, 1, 2"
 
 
 def test_a_loss_that_rises_in_one_stage_has_risen_however_far_it_falls_in_others(desk: Desk) -> None:
@@ -439,9 +460,9 @@ def test_a_loss_that_rises_in_one_stage_has_risen_however_far_it_falls_in_others
         stages = [{**stage, "losses": own} for stage, own in zip(record["stages"], losses, strict=True)]
         desk.keep({**record, "stages": stages})
     source, memory, older = desk.verdict("losses_do_not_rise_under_plus").parts
-    assert source.text == "grcl_plus, source: 0.01 − its rise: -0.09 [-0.09, -0.09], the other way round"
-    assert memory.text.replace("memory", "source") == source.text
-    assert older.text == "grcl_plus, older episodes: 0.01 − its rise: +0.41 [+0.41, +0.41]"
+    assert source.text == "grcl_plus, largest rise of the loss on the source: +0.10 [+0.10, +0.10], the other way round"
+    assert memory.text.replace("the memory", "the source") == source.text
+    assert older.text == "grcl_plus, largest rise of the loss on older episodes: -0.40 [-0.40, -0.40]"
 
 
 @pytest.mark.parametrize(
@@ -498,6 +519,32 @@ def test_a_target_that_is_missing_leaves_the_one_target_claims_open(desk: Desk) 
             desk.keep(*(result(method, [[0.9, 0.5]] * 2, seed, **stream) for seed in range(2)))
     assert desk.verdict("multi_task_sacrifices_the_source").outcome == Outcome.OPEN
     assert "some targets are missing" in desk.page
+
+
+def test_one_target_with_results_from_before_and_after_a_new_setting(desk: Desk) -> None:
+    """Its default is what was before it, so all are of one row; a weight that was not run everywhere has no mean."""
+    desk.table("multi_task", paper="one_target")
+    for target, weight in ((DIGITS[1], 0.1), (DIGITS[2], 0.1), (DIGITS[1], 1.0), (DIGITS[2], 1.0), (DIGITS[1], 3.0)):
+        own: dict[str, Any] = {"contrast_weight": weight} | ({"new": "default"} if weight == 1.0 else {})
+        variant = f"multi_task.contrast_weight={weight},targets={target}"
+        stream: dict[str, Any] = {"stages": [[DIGITS[0]], [target]], "variant": variant, "agreement": 1 - 0.1 * weight}
+        for seed in range(2):
+            after = [0.9, 0.9 - 0.1 * weight]
+            desk.keep(result("multi_task", [[0.9, 0.5], after], seed, settings={"multi_task": own}, **stream))
+    assert "| multi_task | 90.00 ± 0.00 | 89.00 ± 0.00 | 2 | run |" in desk.page
+    assert "| multi_task | 1 | 90.0 | 80.0 | 90.0 | – |" in desk.page
+    assert "| multi_task | 3 |" not in desk.page
+
+
+def test_rows_of_one_target_that_their_variants_do_not_tell_apart_are_refused(desk: Desk) -> None:
+    desk.table("multi_task", paper="one_target")
+    for target, weight in ((DIGITS[1], 0.1), (DIGITS[2], 0.1), (DIGITS[1], 1.0), (DIGITS[2], 1.0)):
+        own: dict[str, Any] = {"multi_task": {"contrast_weight": weight}, "size": weight}
+        variant = f"multi_task.contrast_weight={weight},targets={target}"
+        stages = [[DIGITS[0]], [target]]
+        desk.keep(result("multi_task", [[0.9, 0.5]] * 2, variant=variant, stages=stages, settings=own))
+    with pytest.raises(Refusal, match="differ in"):
+        ledger_page(desk.results)
 
 
 def test_a_row_chosen_with_target_labels_is_marked_and_speaks_for_no_method(desk: Desk) -> None:

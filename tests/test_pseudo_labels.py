@@ -227,3 +227,9 @@ def test_a_class_that_the_source_lacks_is_found_where_the_classifier_sees_it_and
 def test_from_means_of_all_classes_it_is_plain_k_means(seed: int) -> None:
     view, start = View(points(seed, 30), points(seed + 1, 30, 5)), points(seed + 2, 5)
     assert torch.equal(cluster_by_class(view, start), cluster(view.features, start))
+
+
+def test_dead_features_leave_the_word_to_the_classifier() -> None:
+    """k-means has nothing to start from or to go by."""
+    view = View(torch.zeros(6, 5), torch.eye(3).repeat(2, 1))
+    assert torch.equal(cluster_by_class(view, torch.zeros(3, 5)), view.classes)

@@ -101,9 +101,8 @@ class RunSettings(LearnerSettings):
     targets: tuple[str, ...] = ()
     """The unlabelled domains in their order; a+b mixes two in one stage."""
     rehearse: bool = False
-    """Rehearse on the source alone: two fifths of its training images are the source, two fifths, under shifts that are
-    known, every target, and the last fifth tests; so accuracies tell settings apart while no label of a target is
-    used. It takes no targets."""
+    """Rehearse on the source alone: two fifths of its training images are the source, two fifths, under known shifts,
+    every target, and the rest tests; so accuracies tell settings apart without a label of a target."""
     split: Split = Split()
 
 

@@ -58,7 +58,7 @@ def _try_place(facts: Facts, reading: Reading) -> Data | str:
         return f"the source {facts.source.name} was given as an array and is not kept"
     place = Path(facts.source.place)
     try:
-        data = read_labelled(place, reading)
+        data = read_labelled(place, reading, classes=facts.classes)
     except Refusal as error:
         return f"the source is not to be had from {place} ({error})"
     if data.fingerprint != facts.source.fingerprint:

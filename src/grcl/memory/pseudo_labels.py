@@ -99,6 +99,8 @@ def cluster_by_class(target: View, start: Float[Tensor, "classes features"]) -> 
     is_missing = ~start.any(dim=1, keepdim=True)
     start = torch.where(is_missing, class_means(target.features, target.classes, start), start)
     classes = torch.nonzero(start.any(dim=1))[:, 0]
+    if not len(classes):  # a network whose features are all zero sees no class anywhere
+        return target.classes
     return classes[cluster(target.features, start[classes])]
 
 

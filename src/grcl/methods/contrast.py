@@ -83,7 +83,7 @@ class Contrast(nn.Module):
     def _warn_of_clamping(self, stage: int, keys: int) -> None:
         """Tell once where there are fewer keys than negatives to be drawn."""
         if keys < self.settings.negatives and not self.has_warned:
-            text = "contrast.negatives = %d is clamped where the bank has fewer keys (stage %d: %d)"
+            text = "the contrast's negatives (%d) are clamped where the bank has fewer keys (stage %d: %d)"
             logger.warning(text, self.settings.negatives, stage, keys)
             self.has_warned = True
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from grcl.results.comparison import Group, Row
-from grcl.results.run_files import Record, number
+from grcl.results.run_files import number
 from grcl.results.spread import Spread
 from grcl.runtime.run_directory import flat
 
@@ -19,10 +19,19 @@ class Sweep(NamedTuple):
 
 
 def families(rows: Iterable[Row], apart_from: Collection[str]) -> list[list[Row]]:
-    """Rows of one method whose settings differ in `apart_from` at most, together."""
-    alike: dict[str, list[Row]] = {}
-    for row in rows:
-        alike.setdefault(json.dumps(_settings(row.config, apart_from), sort_keys=True), []).append(row)
+    """Rows of one method whose settings differ in `apart_from` at most, together.
+
+    A setting that some of them do not know came later, and its default is what was before it: it tells apart only rows
+    whose variant names it.
+    """
+    listed, alike = list(rows), dict[str, list[Row]]()
+    for row in listed:
+        of_method = [set(flat(other.config)) for other in listed if other.method == row.method]
+        named = {part.partition("=")[0] for part in row.variant.split(",")}
+        telling = (set.intersection(*of_method) | named) - {"seed", *apart_from}
+        settings = {key: value for key, value in flat(row.config).items() if key in telling}
+        own = {key: settings[key] for key in settings if not key.startswith("fingerprints.")}
+        alike.setdefault(json.dumps(own, sort_keys=True), []).append(row)
     return list(alike.values())
 
 
@@ -43,10 +52,3 @@ def sweeps(group: Group, key: str) -> list[Sweep]:
         if len(known) > 1:
             found.append(Sweep(family_label(family, [key]), family[0].method, known))
     return found
-
-
-def _settings(config: Record, apart_from: Collection[str]) -> Record:
-    left_out = {"seed", *apart_from}
-    return {
-        key: value for key, value in flat(config).items() if key not in left_out and not key.startswith("fingerprints.")
-    }

@@ -21,7 +21,7 @@ class OneTarget:
     target: Spread
     chosen: dict[str, Row]
     by_weight: dict[float, list[Row]]
-    """The rows to choose from, one per target, by their weight of the contrastive loss."""
+    """The rows to choose from, one per target, by their weight of the contrastive loss; weights run on all targets."""
 
 
 def one_target(comparison: Comparison) -> list[OneTarget]:
@@ -78,7 +78,8 @@ def _averaged(family: list[Row], candidates: dict[str, list[Row]]) -> OneTarget 
     by_weight: dict[float, list[Row]] = {}
     for row in family:
         by_weight.setdefault(number(flat(row.config).get(_weight_key(row))), []).append(row)
-    return OneTarget(label, source, target, chosen, by_weight)
+    whole = {weight: rows for weight, rows in by_weight.items() if {_target(row) for row in rows} == chosen.keys()}
+    return OneTarget(label, source, target, chosen, whole)
 
 
 def _target(row: Row) -> str:

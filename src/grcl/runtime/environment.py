@@ -78,8 +78,9 @@ def _commit() -> str | None:
 
 
 def _platform() -> str:
-    """The system and its C library, whose functions are in the numbers; the kernel is not."""
-    return " ".join(filter(None, (platform.system(), *platform.libc_ver())))
+    """The system and its libraries, whose functions are in the numbers: of Linux the C library's version, of macOS its
+    own; the kernel is not."""
+    return " ".join(filter(None, (platform.system(), *platform.libc_ver(), platform.mac_ver()[0])))
 
 
 def _processor() -> str:

@@ -63,7 +63,7 @@ class Evidence:
 
     def rise_of_loss(self, method: str, is_meant: Callable[[str, int], bool]) -> BySeed:
         """How far a loss under a constraint rises over a stage, by seed: the most of all that are meant, by name and
-        stage. In a mean the fall in one stage would hide the rise in another. Nothing if any is no number."""
+        stage. In a mean the fall in one stage would hide the rise in another. No number if any of them is none."""
         entry = self.entry(method)
         found = {}
         for run in entry.row.runs if entry and entry.row else ():
@@ -71,7 +71,7 @@ class Evidence:
             rises = [b - a for name, sides in losses for stage, (a, b) in sides.items() if is_meant(name, stage)]
             if rises:
                 found[run.seed] = max(rises) if all(map(math.isfinite, rises)) else math.nan
-        return {} if any(map(math.isnan, found.values())) else found
+        return found
 
 
 def all_evidence(sections: Iterable[Section]) -> list[Evidence]:

@@ -1,5 +1,6 @@
 """How a claim is judged: by comparisons paired by seed, each in words, and what follows from all of them."""
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -72,14 +73,27 @@ def above(a: str, ours: BySeed, b: str, others: BySeed) -> Part:
     return Part(f"{a} − {b}: {interval(difference)}{_remark(difference)}", difference)
 
 
-def positive(what: str, scores: BySeed, scale: float = 100.0) -> Part:
+def positive(what: str, scores: BySeed) -> Part:
     """Whether a measure is above zero."""
+    return _judged(what, scores, sign=1, limit=0.0, scale=100.0)
+
+
+def below(what: str, scores: BySeed, limit: float = 0.0, scale: float = 100.0) -> Part:
+    """Whether a measure is below a limit."""
+    return _judged(what, scores, sign=-1, limit=limit, scale=scale)
+
+
+def _judged(what: str, scores: BySeed, sign: int, limit: float, scale: float) -> Part:
+    """The measure itself is shown; its distance to the limit, on the side where it should be, is judged."""
     if not scores:
         return Part(f"{what}: no results", is_run=False)
-    difference = paired_difference(scores, dict.fromkeys(scores, 0.0))
-    if difference is None:
+    if broken := sorted(seed for seed, value in scores.items() if not math.isfinite(value)):
+        return Part(f"{what}: no number with seed {', '.join(map(str, broken))}")
+    shown = paired_difference(scores, dict.fromkeys(scores, 0.0))
+    if shown is None:
         return Part(f"{what}: {scale * next(iter(scores.values())):+.2f}, one seed")
-    return Part(f"{what}: {interval(difference, scale)}{_remark(difference)}", difference)
+    judged = shown._replace(mean=sign * (shown.mean - limit))
+    return Part(f"{what}: {interval(shown, scale)}{_remark(judged)}", judged)
 
 
 def _remark(difference: Difference) -> str:

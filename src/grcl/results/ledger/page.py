@@ -12,6 +12,7 @@ from grcl.results.ledger.ledger_tables import domains_table, first_target_table,
 from grcl.results.ledger.provenance import provenance
 from grcl.results.ledger.sections import Entry, Section, sections, unlisted
 from grcl.results.ledger.shelf import KeptRow, Shelf
+from grcl.results.ledger.summary import summary_table
 from grcl.results.one_target import weights_table
 from grcl.results.tables import Table, as_markdown, escaped_markdown
 from grcl.runtime.visible import visible
@@ -23,20 +24,26 @@ Made by `grcl ledger write` from the result files in `results/` and from `result
 computed from these files, and the paper's are its own (arXiv 2007.12942). Not to be edited by hand.
 
 - *ACC* is the mean accuracy over all domains after the last stage, in percent; *BWT* the mean change of a target since
-  its own stage, in points: a method that learns nothing of a target in its own stage has a good one. Means and standard
-  deviations go over seeds.
+  its own stage, in points. What is never learned cannot be lost: a method that gains nothing on a target has a BWT near
+  zero, so read it beside ACC. Means and standard deviations go over seeds. *n/a* is the BWT of what takes no step or
+  has one stage, *–* what the paper has no number for.
+- *Source continued*, the control, takes as many steps as GRCL on the source alone; what a method gains over it is of
+  the targets. *Agreement* is how often k-means and the classifier name an image alike; it needs no true label.
 - *GRCL* learns the source along and steps with momentum, of which the paper's text says nothing; *GRCL to the letter*
   does neither ([paper.md](paper.md)). Both have rows, and verdicts where it matters.
 - *Gap* is ours minus the paper's. *Reached* means not below the paper's ACC by more than its own standard deviation; it
   tells nothing where the network or the epochs are others, as the notes say.
 - Intervals are Student's t over the differences by seed, 95 %. A difference is clear if its interval leaves out zero.
 - A claim is *reproduced* if every comparison that it needs is clear, *contradicted* if one of them is clearly the
-  other way round (allowing for how many there are, by Bonferroni), and *not reproduced* if all were run and one is not
-  clear: with three seeds and wide intervals that is no proof of the contrary. It *cannot be told* without results of
-  two seeds. The comparisons name the row that speaks for a method, the first of its table: with `digits_tuned` the
-  *searched* one. A verdict on a row that was chosen with labels of its targets says *(oracle)*.
+  other way round even among as many (Bonferroni; one that is so by itself is marked), and *not reproduced* if all were
+  run and one is not clear: with three seeds and wide intervals that is no proof of the contrary. It *cannot be told*
+  without results of two seeds. The comparisons name the row that speaks for a method, the first of its table: with
+  `digits_tuned` the *searched* one. A verdict on a row that was chosen with labels of its targets says *(oracle)*.
 - Nearly all rows have 10 epochs a stage where the paper has 240; the verdicts too, unless a number says otherwise.
-- That a loss does not rise means in no stage by 0.01 nats or more; an episode is older from its second stage on.
+- That a loss does not rise means in no stage by 0.01 nats or more, before the stage against after it; an episode is
+  older from its second stage on.
+- *Five parts removed* is GRCL+ without those that were chosen on other streams with their labels in view, and that no
+  trial on shifted copies of the source confirms: [grcl_plus.md](grcl_plus.md).
 - *Steps* and *minutes* are those of all target stages of one run, without stage 0; the minutes are a median over seeds.
 - In a command `DIR` is the folder of the benchmark's images and `N` the seed. The same command gives the same
   accuracies on an equal environment. A row marked *oracle* was chosen with labels of its targets; what was first
@@ -56,10 +63,14 @@ def ledger_page(results: Path) -> str:
     """The whole page."""
     shelf = Shelf.read(results)
     made = sections(read_ledger(results), shelf)
-    parts = [INTRODUCTION, "" if shelf.rows else MISSING, _verdicts(made)]
+    parts = [INTRODUCTION, _summary(made) if shelf.rows else MISSING, _verdicts(made)]
     parts += [_section(section) for section in made]
     parts.append(_others(unlisted(made, shelf)))
     return "\n".join(filter(None, parts))
+
+
+def _summary(made: Sequence[Section]) -> str:
+    return f"## At a glance\n\nACC in percent, BWT in points.\n\n{as_markdown(summary_table(made))}"
 
 
 def _verdicts(made: Sequence[Section]) -> str:

@@ -71,7 +71,10 @@ def _alone(contents: Contents, shelf: Shelf) -> tuple[Entry, ...]:
     """The rows of the one-target setting, each over all targets."""
     listed = [kept for kept in shelf.of_benchmark(contents.benchmark) if _is_alone(kept.row)]
     group = Group(contents.benchmark, (), tuple(kept.row for kept in listed))
-    means = {entry.label: entry for entry in one_target(Comparison(Path(), (group,), ()))}
+    averaged = one_target(Comparison(Path(), (group,), ()))
+    means = {entry.label: entry for entry in averaged}
+    if len(means) < len(averaged):
+        raise Refusal(f"rows of {contents.title!r} differ in settings that their variants do not name; run them again")
     entries = []
     for line in contents.row:
         kept = tuple(each for each in listed if (each.row.method, _shared(each.row)) == (line.method, line.variant))
