@@ -82,11 +82,8 @@ JOINT = {**SOURCE, "memory": 0.45, "memory in style": 0.45}
 APART = {**SOURCE, **{f"memory_{k}{half}": 0.225 for k in (1, 2) for half in ("", " in style")}}
 
 
-@pytest.mark.parametrize(("constraint", "weights"), [("off", JOINT), ("joint", JOINT), ("per_domain", APART)])
-def test_a_step_is_down_the_logged_losses_by_their_weights(
-    constraint: str, weights: dict[str, float], stage: Stage
-) -> None:
-    """Plain descent at rate 1 subtracts the gradient; what constraints hold back is added with their multipliers."""
+def begun_plainly(stage: Stage, **changes: Any) -> GrclPlus:
+    """Descent at rate 1 by the weights above, without veil, style and constraints, but for the changes."""
     settings: dict[str, Any] = {
         "target_weight": 0.7,
         "source_weight": 0.6,
@@ -94,14 +91,23 @@ def test_a_step_is_down_the_logged_losses_by_their_weights(
         "veil": 0.0,
         "style": False,
         "source_constraint": False,
-        "memory_constraint": constraint,
+        "memory_constraint": "off",
         "projected": "gradient",
         "optimizer__rule": "sgd",
         "optimizer__rate": 1.0,
         "optimizer__momentum": 0.0,
     }
-    method = begun("grcl_plus", stage, {f"grcl_plus__{name}": value for name, value in settings.items()})
+    method = begun("grcl_plus", stage, {f"grcl_plus__{name}": value for name, value in (settings | changes).items()})
     assert isinstance(method, GrclPlus)
+    return method
+
+
+@pytest.mark.parametrize(("constraint", "weights"), [("off", JOINT), ("joint", JOINT), ("per_domain", APART)])
+def test_a_step_is_down_the_logged_losses_by_their_weights(
+    constraint: str, weights: dict[str, float], stage: Stage
+) -> None:
+    """Plain descent at rate 1 subtracts the gradient; what constraints hold back is added with their multipliers."""
+    method = begun_plainly(stage, memory_constraint=constraint)
     network, batch = copy.deepcopy(method.network), feeder_of(method, stage).batch(0)
     log = method.step(batch, 0.0)
 
@@ -109,3 +115,35 @@ def test_a_step_is_down_the_logged_losses_by_their_weights(
     assert_close({name: log[f"loss/{name}"] for name in losses}, {name: loss.detach() for name, loss in losses.items()})
     total = {name: weight + float(log.get(f"multiplier/{name}", 0.0)) for name, weight in weights.items()}
     assert_close(weights_of(network) - weights_of(method.network), gradient(losses, total, network))
+
+
+def test_with_the_contrast_a_step_is_down_it_too_and_its_keys_follow(stage: Stage) -> None:
+    """Where all keys of the bank are asked for, it is the cross-entropy of picking one's own among them."""
+    method = begun_plainly(stage, contrast_weight=0.4)
+    contrast = copy.deepcopy(method.contrast)
+    assert contrast
+    assert method.contrast
+    network, batch = copy.deepcopy(method.network), feeder_of(method, stage).batch(0)
+    keys, index = contrast.bank.keys, batch["union"].index
+    log = method.step(batch, 0.0)
+
+    fresh = contrast.embed(network, batch["union"].images)
+    own = F.cross_entropy(fresh @ keys.T / contrast.settings.temperature, index)
+    assert_close(log["loss/contrast"], own.detach())
+    labelled = {name: samples for name, samples in batch.items() if name != "union"}
+    losses = losses_of(network, labelled, method.self_training.labels) | {"contrast": own}
+    step = weights_of(network) - weights_of(method.network)
+    assert_close(step, gradient(losses, JOINT | {"contrast": 0.4}, network))
+    assert_close(method.contrast.bank.keys[index], F.normalize(keys[index] + fresh.detach(), dim=1))
+    assert_close(keys, contrast.embed(network, stage.union(True).read(torch.arange(len(keys))).float() / 255).detach())
+
+
+@pytest.mark.parametrize("holds_memory", [True, False])
+def test_a_contrast_that_knows_classes_has_them_where_the_images_are(holds_memory: bool, stage: Stage) -> None:
+    own = {"contrast__same_class": "neither", "contrast__bank_holds_memory": holds_memory}
+    method = begun_plainly(stage, contrast_weight=0.4, **own)
+    method.step(feeder_of(method, stage).batch(0), 0.0)
+    memory = [episode.labels for episode in stage.memory] if holds_memory else []
+    assert method.contrast
+    assert torch.equal(method.contrast.labels, torch.cat([stage.source.labels, *memory, method.self_training.labels]))
+    assert (method.self_training.labels != UNLABELLED).any()

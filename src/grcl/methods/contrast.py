@@ -1,7 +1,6 @@
 """The contrastive part that several methods share: projector g, feature bank B_t and InfoNCE over them (Sec. 3.1)."""
 
 import logging
-import math
 from collections.abc import Iterator
 from typing import Literal
 
@@ -120,6 +119,8 @@ class ContrastOfBatch:
         self.network = network
         self.fresh: Tensor | None = None
         self.places: Tensor | None = None
+        self.chance: list[Tensor] = []
+        """The loss of each sample if all keys were alike to it."""
 
     def loss(self) -> Tensor | Iterator[Tensor]:
         """Build the graph: embed the views, draw negatives, compare; micro-batches share the negatives."""
@@ -138,18 +139,17 @@ class ContrastOfBatch:
         self.places = bank.draw(settings.negatives) if self.places is None else self.places
         own = self.places[None, :] == index[:, None]
         keys = bank.keys[self.places]
-        if settings.same_class == "negative":
-            return info_nce(query, positive, keys, own, settings.temperature)
-        alike = self.contrast.alike(index, self.places)
-        if settings.same_class == "neither":
-            return info_nce(query, positive, keys, own | alike, settings.temperature)
-        return class_nce(query, positive, keys, own, alike, settings.temperature)
+        alike = self.contrast.alike(index, self.places) if settings.same_class != "negative" else own
+        masked = own | alike if settings.same_class == "neither" else own
+        self.chance.append((~masked).sum(dim=1).log1p())
+        if settings.same_class == "positive":
+            return class_nce(query, positive, keys, own, alike, settings.temperature)
+        return info_nce(query, positive, keys, masked, settings.temperature)
 
     def signs(self, loss: Float[Tensor, ""]) -> dict[str, Tensor]:
         """Whether all keys of the batch are alike (1), and its loss as a share of that of keys which tell nothing."""
         assert self.fresh is not None
-        assert self.places is not None
-        return {"alarm/likeness": self.fresh.mean(dim=0).norm(), "alarm/chance": loss / math.log(len(self.places) + 1)}
+        return {"alarm/likeness": self.fresh.mean(dim=0).norm(), "alarm/chance": loss / torch.cat(self.chance).mean()}
 
     def update_keys(self) -> None:
         """UpdateKey of Algorithm 1, with the embeddings that the loss was computed from."""
