@@ -80,6 +80,7 @@ def test_an_episode_holds_as_many_images_of_the_stage_as_asked_for(selection: st
     kept = remembered(stage, selection=selection, size=size)
     where = places(stage, kept)
     assert len(set(where)) == len(where) == size
+    assert kept.chosen.tolist() == where
     assert kept.episode.pixels.dtype == torch.uint8
     assert torch.equal(kept.episode.labels, kept.labels[where])
     assert len(kept.labels) == COUNT

@@ -20,7 +20,7 @@ from grcl.results.accuracy_matrix import AccuracyMatrix
 from grcl.run import open_stream, run
 from grcl.runtime.checkpoint import Checkpoints
 from grcl.schedule import set_learning_rates
-from tiny import logged, tiny_settings
+from tiny import domain, logged, tiny_settings
 
 
 @contextmanager
@@ -191,6 +191,21 @@ def test_a_compound_stage_is_one_stage_with_accuracies_of_its_own(tmp_path: Path
     episodes = final_state(tmp_path / "a")["episodes"]
     assert len(episodes) == 1
     assert "stage 1, dark+noisy" in (tmp_path / "a" / "log.jsonl").read_text()
+
+
+@pytest.mark.usefixtures("without_report")
+def test_the_log_tells_how_many_labels_are_right_of_all_images_and_of_the_remembered(
+    tmp_path: Path, source_models: Path
+) -> None:
+    run(tiny_settings("grcl", targets=["dark", "noisy"], memory__size=24), tmp_path / "a", source_models)
+    told = [line for line in logged(tmp_path / "a") if line["kind"] == "episode"]
+    for line, episode, name in zip(told, final_state(tmp_path / "a")["episodes"], ("dark", "noisy"), strict=True):
+        train = domain(name).train
+        pixels = train.images.read(torch.arange(len(train)))
+        found = [(pixels == image).flatten(1).all(dim=1).nonzero()[0, 0] for image in episode["pixels"]]
+        right = (train.labels[torch.stack(found)] == episode["labels"]).double().mean()
+        assert line["remembered_label_accuracy"] == float(right)
+        assert 0 <= line["pseudo_label_accuracy"] <= 1
 
 
 @pytest.mark.usefixtures("without_report")

@@ -9,7 +9,7 @@ from grcl.data.ahead import in_advance
 from grcl.data.images import Images
 from grcl.data.stream import Domain, Labelled
 from grcl.runtime import distributed
-from grcl.shapes import Float, Int
+from grcl.shapes import Bool, Float, Int
 
 _BATCH = 500
 # In one call of the network: all 500 of the small images, fewer of the large. A GPU wants more at once; on a CPU more
@@ -43,10 +43,9 @@ def accuracy(predict: Callable[[Tensor], Tensor], labelled: Labelled, device: to
     return float((scores.argmax(dim=1).cpu() == labelled.labels).double().mean())
 
 
-def hidden_label_accuracy(domains: tuple[Domain, ...], labels: Int[Tensor, " n"]) -> float:
-    """How many of the labels given to a stage's training images are right. For reports; no method sees it."""
-    truth = torch.cat([domain.train.labels for domain in domains])
-    return float((labels.cpu() == truth).double().mean())
+def are_right(domains: tuple[Domain, ...], labels: Int[Tensor, " n"]) -> Bool[Tensor, " n"]:
+    """Which of the labels given to a stage's training images are right. For reports; no method sees it."""
+    return labels.cpu() == torch.cat([domain.train.labels for domain in domains])
 
 
 def mean_entropy(scores: Float[Tensor, "n classes"]) -> float:

@@ -16,7 +16,7 @@ from grcl.config import WITHOUT_EFFECT, RunSettings
 from grcl.data.rehearsal import rehearsal
 from grcl.data.split import describe_splits
 from grcl.data.stream import DomainStream, Stage
-from grcl.evaluate import accuracy, hidden_label_accuracy
+from grcl.evaluate import accuracy, are_right
 from grcl.journal import Journal
 from grcl.loop import Operator, Plan, Task, train
 from grcl.memory.episodic import Episode, remember
@@ -132,9 +132,13 @@ class Experiment:
         counts = torch.bincount(new.episode.labels, minlength=len(self.stream.classes)).tolist()
         if sum(count > 0 for count in counts) < 2:
             journal.warn(stage.index, f"stage {stage.index}: the remembered pseudo-labels name one class only")
-        right = hidden_label_accuracy(self.stream.targets[stage.index - 1], new.labels)
+        right = are_right(self.stream.targets[stage.index - 1], new.labels).double()
+        rates = {
+            "pseudo_label_accuracy": float(right.mean()),
+            "remembered_label_accuracy": float(right[new.chosen].mean()),
+        }
         facts = {"size": len(new.episode.labels), "classes": counts, "agreement": new.agreement}
-        journal.log.write("episode", stage=stage.index, **facts, pseudo_label_accuracy=right)
+        journal.log.write("episode", stage=stage.index, **facts, **rates)
 
     def _record(self, predict: Callable[[Tensor], Tensor]) -> None:
         """One more row of R: the accuracy on every domain, also on those still to come."""

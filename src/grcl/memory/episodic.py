@@ -44,7 +44,10 @@ class Recollection(NamedTuple):
     """A new episode, and what a report tells about how it was made."""
 
     episode: Episode
+    chosen: Int[Tensor, " n"]
+    """The places of its images in the domain."""
     labels: Int[Tensor, " domain"]
+    """Those of the whole domain."""
     agreement: float
 
 
@@ -59,7 +62,7 @@ def remember(stage: Stage, sight: Sight, settings: Memory, seed: int) -> Recolle
     size = min(settings.size, len(labels))
     chosen = _choose(settings.selection, view, labels, size, generator(seed, stage.index, "memory")).cpu()
     episode = Episode(stage.target.read(chosen), labels.cpu()[chosen])
-    return Recollection(episode, labels.cpu(), float((labels == view.classes).double().mean()))
+    return Recollection(episode, chosen, labels.cpu(), float((labels == view.classes).double().mean()))
 
 
 def _choose(

@@ -27,7 +27,16 @@ def stages_table(run: RunFiles) -> Table:
 
 def episodes_table(run: RunFiles) -> Table:
     """What each stage put into the memory, and how good its pseudo-labels are."""
-    header = ("stage", "images", "agreement (%)", "labels right (%)", "classes", "smallest class", "largest class")
+    header = (
+        "stage",
+        "images",
+        "agreement (%)",
+        "labels right (%)",
+        "remembered (%)",
+        "classes",
+        "smallest class",
+        "largest class",
+    )
     return Table(header, tuple(_episode(record) for record in run.latest("episode")))
 
 
@@ -92,6 +101,7 @@ def _episode(record: Record) -> tuple[str, ...]:
         _count(record.get("size")),
         percent(record.get("agreement")),
         percent(record.get("pseudo_label_accuracy")),
+        percent(record.get("remembered_label_accuracy")),
         filled,
         _count(min(sizes, default=None)),
         _count(max(sizes, default=None)),
