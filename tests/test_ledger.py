@@ -158,7 +158,7 @@ def test_ours_beside_the_papers(desk: Desk) -> None:
 
 def test_every_stream_at_a_glance(desk: Desk) -> None:
     """The best of the others is that of the highest mean in any of its rows; what was not run stands in no line."""
-    desk.table("source_only", "mcd", "mcd better=1", "grcl", "grcl_plus", "grcl_plus more=1", "source_only all=1")
+    desk.table("source_only", "mcd", "mcd better=1", "grcl", "grcl_plus", "grcl_plus more=1", "source_only targets=")
     desk.table("grcl 10 10", paper="epochs")
     desk.table("grcl_plus mixed=1", "source_only", paper="compound")
     desk.table("grcl_plus reversed=1", paper="reversed")
@@ -168,7 +168,7 @@ def test_every_stream_at_a_glance(desk: Desk) -> None:
     desk.over_seeds("grcl", [0.71, 0.71])
     desk.over_seeds("grcl_plus", [0.8, 0.82], [0.01, 0.01])
     desk.over_seeds("grcl_plus", [0.9, 0.9], variant="more=1")
-    desk.keep(result("source_only", [[0.95] * 5], variant="all=1", stages=[list(DIGITS)]))
+    desk.keep(result("source_only", [[0.95] * 5], variant="targets=", stages=[list(DIGITS)]))
     first, second = summary_table(desk.sections).rows
     assert first[:3] == ("the table1", "61.00 ± 1.41", "72.00 ± 2.83 (mcd, better=1)")
     assert first[3:] == ("71.00 ± 0.00", "81.00 ± 1.41", "+1.00 ± 0.00", "95.00")
@@ -339,6 +339,16 @@ def test_plus_is_judged_in_every_kind_of_stream(
         desk.over_seeds(other, [0.77, 0.771, 0.772])
     verdict = desk.verdict(claim)
     assert (verdict.outcome, len(verdict.parts)) == (outcome, 2)
+
+
+def test_the_ceiling_is_no_method_to_be_ahead_of(desk: Desk) -> None:
+    desk.table("grcl_plus", "mcd", "source_only source=a+b,targets=")
+    desk.over_seeds("grcl_plus", HIGH)
+    desk.over_seeds("mcd", LOW)
+    for seed in range(len(HIGH)):
+        desk.keep(result("source_only", [[0.99] * 5], seed, "source=a+b,targets=", stages=[list(DIGITS)]))
+    assert len(desk.verdict("plus_leads").parts) == 1
+    assert desk.verdict("plus_leads").outcome == Outcome.REPRODUCED
 
 
 def test_plus_must_beat_every_row_of_another_method_and_says_if_it_was_chosen_with_labels(desk: Desk) -> None:

@@ -181,7 +181,7 @@ def _plus_leads(evidence: Evidence, kind: str, name: str = "grcl_plus") -> Verdi
     """Ahead of every row of another method, also of those with other settings than its first."""
     rows = evidence.entries(kind)
     plus = next(entry for entry in rows if entry.line.speaks_for == name)
-    others = [entry for entry in rows if entry.line.method != "grcl_plus"]
+    others = [entry for entry in rows if entry.line.method != "grcl_plus" and not entry.is_ceiling]
     parts = (above(plus.line.name, _acc(plus), other.line.name, _acc(other)) for other in others)
     return Verdict(tuple(parts), plus.line.oracle)
 

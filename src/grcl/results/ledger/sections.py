@@ -26,6 +26,11 @@ class Entry:
         """Its results in a stream of several stages."""
         return self.kept[0].row if self.kept else None
 
+    @property
+    def is_ceiling(self) -> bool:
+        """Whether all domains were the source, with their labels: what adaptation can reach, and no method."""
+        return "targets=" in self.line.variant.split(",")
+
 
 @dataclass(frozen=True)
 class Section:

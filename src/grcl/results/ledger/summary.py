@@ -25,22 +25,17 @@ def _line(section: Section) -> tuple[str, ...]:
     plus = _first(run, lambda entry: entry.line.speaks_for == "grcl_plus")
     return (
         section.contents.title,
-        _acc(_first(run, lambda entry: entry.line.method == "source_only" and not _is_ceiling(entry))),
+        _acc(_first(run, lambda entry: entry.line.method == "source_only" and not entry.is_ceiling)),
         f"{_acc(best)} ({best.line.name})" if best else NONE,
         _acc(_first(run, lambda entry: entry.line.speaks_for == "grcl")),
         _acc(plus),
         mean_and_deviation(BWT.over_seeds(plus.row), is_change=True) if plus and plus.row else NONE,
-        _acc(_first(run, _is_ceiling)),
+        _acc(_first(run, lambda entry: entry.is_ceiling)),
     )
 
 
 def _first(entries: Sequence[Entry], is_meant: Callable[[Entry], bool]) -> Entry | None:
     return next(filter(is_meant, entries), None)
-
-
-def _is_ceiling(entry: Entry) -> bool:
-    """Whether all domains were the source: there is no stage after the first."""
-    return entry.row is not None and len(entry.row.matrix.stages) == 1
 
 
 def _mean(entry: Entry) -> float:
