@@ -37,8 +37,8 @@ def source_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("place", "call", "stage"),
     [
-        ("grcl.memory.sight.cluster", 1, 1),
-        ("grcl.memory.sight.cluster", 2, 2),
+        ("grcl.memory.sight.cluster_by_class", 1, 1),
+        ("grcl.memory.sight.cluster_by_class", 2, 2),
         ("grcl.run.accuracy", 2, 1),
         ("grcl.run.accuracy", 5, 2),
     ],
