@@ -17,9 +17,7 @@ def info_nce(
     temperature: float,
 ) -> Float[Tensor, ""]:
     """Cross-entropy of picking the positive among the negatives (Eq. 1), own keys masked out. Inputs are unit-norm."""
-    matches = (query * positive).sum(dim=1, keepdim=True)
-    others = (query @ negatives.T).masked_fill(own, -torch.inf)
-    logits = torch.cat([matches, others], dim=1) / temperature
+    logits = _likeness(query, positive, negatives, own, temperature)
     first = torch.zeros(len(logits), dtype=torch.long, device=logits.device)
     return F.cross_entropy(logits, first)
 
@@ -33,10 +31,8 @@ def class_nce(
     temperature: float,
 ) -> Float[Tensor, ""]:
     """The same with all keys of one's class as positives beside one's own: the mean over them (Khosla et al. 2020)."""
-    matches = (query * positive).sum(dim=1, keepdim=True)
-    others = (query @ keys.T).masked_fill(own, -torch.inf)
-    log_p = (torch.cat([matches, others], dim=1) / temperature).log_softmax(dim=1)
-    is_positive = torch.cat([torch.ones_like(matches, dtype=torch.bool), alike & ~own], dim=1)
+    log_p = _likeness(query, positive, keys, own, temperature).log_softmax(dim=1)
+    is_positive = F.pad(alike & ~own, (1, 0), value=True)
     return -(log_p.where(is_positive, 0).sum(dim=1) / is_positive.sum(dim=1)).mean()
 
 
@@ -74,3 +70,16 @@ def ring_loss(features: Float[Tensor, "batch features"]) -> Float[Tensor, ""]:
 def mutual_information(joint: Float[Tensor, "batch 1"], marginal: Float[Tensor, "batch 1"]) -> Float[Tensor, ""]:
     """The lower bound E[T(x, y)] − log E[exp T(x, y′)] of Donsker and Varadhan (MINE)."""
     return joint.mean() - marginal.logsumexp(dim=0).squeeze() + math.log(len(marginal))
+
+
+def _likeness(
+    query: Float[Tensor, "batch dim"],
+    positive: Float[Tensor, "batch dim"],
+    keys: Float[Tensor, "keys dim"],
+    own: Bool[Tensor, "batch keys"],
+    temperature: float,
+) -> Float[Tensor, "batch 1+keys"]:
+    """q·k / τ of a query with its positive, which comes first, and with all keys but its own."""
+    matches = (query * positive).sum(dim=1, keepdim=True)
+    others = (query @ keys.T).masked_fill(own, -torch.inf)
+    return torch.cat([matches, others], dim=1) / temperature

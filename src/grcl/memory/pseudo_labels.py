@@ -9,7 +9,7 @@ from torch import Tensor
 
 from grcl.data.images import Images
 from grcl.evaluate import batches_of, of_all
-from grcl.shapes import Float, Int
+from grcl.shapes import Bool, Float, Int
 
 UNLABELLED = -1  # of an image whose class is not known, or not surely enough
 _ROUNDS = 100
@@ -93,14 +93,14 @@ def cluster(features: Float[Tensor, "n features"], start: Float[Tensor, "k featu
     return labels
 
 
-def cluster_by_class(target: View, start: Float[Tensor, "classes features"]) -> Int[Tensor, " n"]:
-    """k-means from the source's class means. A class that the source lacks starts where the classifier sees it in the
+def cluster_by_class(
+    target: View, start: Float[Tensor, "classes features"], known: Bool[Tensor, " classes"]
+) -> Int[Tensor, " n"]:
+    """k-means from the source's class means. A class that is not known there starts where the classifier sees it in the
     target; one that it sees nowhere names no image."""
-    is_missing = ~start.any(dim=1, keepdim=True)
-    start = torch.where(is_missing, class_means(target.features, target.classes, start), start)
-    classes = torch.nonzero(start.any(dim=1))[:, 0]
-    if not len(classes):  # a network whose features are all zero sees no class anywhere
-        return target.classes
+    seen = target.classes.bincount(minlength=len(start)) > 0
+    start = torch.where(known[:, None], start, class_means(target.features, target.classes, start))
+    classes = torch.nonzero(known | seen)[:, 0]
     return classes[cluster(target.features, start[classes])]
 
 

@@ -36,6 +36,7 @@ def look_over(model: Model, stage: Stage) -> Sight:
     source = look_at(model, stage.source.images)
     losses = {"source": _loss(source, stage.source)}
     start = source_means(source, stage.source.labels)
+    known = stage.source.labels.bincount(minlength=len(start)).to(start.device) > 0
     del source  # the features of a large set are not kept while the next one is looked at
     episodes = [_loss(look_at(model, episode.images), episode) for episode in stage.memory]
     if episodes:
@@ -43,7 +44,7 @@ def look_over(model: Model, stage: Stage) -> Sight:
         losses["M"] = sum(loss * size for loss, size in zip(episodes, sizes, strict=True)) / sum(sizes)
     losses |= {f"M_{k}": loss for k, loss in enumerate(episodes, start=1)}
     target = look_at(model, stage.target)
-    return Sight(target, cluster_by_class(target, start), losses)
+    return Sight(target, cluster_by_class(target, start, known), losses)
 
 
 def _loss(view: View, labelled: Labelled) -> float:

@@ -139,10 +139,12 @@ class ContrastOfBatch:
         self.places = bank.draw(settings.negatives) if self.places is None else self.places
         own = self.places[None, :] == index[:, None]
         keys = bank.keys[self.places]
-        alike = self.contrast.alike(index, self.places) if settings.same_class != "negative" else own
-        masked = own | alike if settings.same_class == "neither" else own
+        masked = own
+        if settings.same_class == "neither":
+            masked = own | self.contrast.alike(index, self.places)
         self.chance.append((~masked).sum(dim=1).log1p())
         if settings.same_class == "positive":
+            alike = self.contrast.alike(index, self.places)
             return class_nce(query, positive, keys, own, alike, settings.temperature)
         return info_nce(query, positive, keys, masked, settings.temperature)
 

@@ -25,13 +25,15 @@ def families(rows: Iterable[Row], apart_from: Collection[str]) -> list[list[Row]
     whose variant names it.
     """
     listed, alike = list(rows), dict[str, list[Row]]()
+    known: dict[str, set[str]] = {}
     for row in listed:
-        of_method = [set(flat(other.config)) for other in listed if other.method == row.method]
+        keys = {key for key in flat(row.config) if not key.startswith("fingerprints.")}
+        known[row.method] = known.get(row.method, keys) & keys
+    for row in listed:
         named = {part.partition("=")[0] for part in row.variant.split(",")}
-        telling = (set.intersection(*of_method) | named) - {"seed", *apart_from}
+        telling = (known[row.method] | named) - {"seed", *apart_from}
         settings = {key: value for key, value in flat(row.config).items() if key in telling}
-        own = {key: settings[key] for key in settings if not key.startswith("fingerprints.")}
-        alike.setdefault(json.dumps(own, sort_keys=True), []).append(row)
+        alike.setdefault(json.dumps(settings, sort_keys=True), []).append(row)
     return list(alike.values())
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from grcl.results.comparison_tables import ACC, BWT, mean_and_deviation
 from grcl.results.ledger.ledger_tables import NONE
 from grcl.results.ledger.sections import Entry, Section
-from grcl.results.spread import spread
 from grcl.results.tables import Table
 
 STREAMS = ("table1", "reversed", "compound")
@@ -39,7 +38,7 @@ def _first(entries: Sequence[Entry], is_meant: Callable[[Entry], bool]) -> Entry
 
 
 def _mean(entry: Entry) -> float:
-    found = spread(ACC.by_seed(entry.row).values()) if entry.row else None
+    found = ACC.over_seeds(entry.row) if entry.row else None
     return found.mean if found else 0.0
 
 
